@@ -260,7 +260,7 @@ def test_a_day_is_shown_whole_or_not_at_all(
     for day, number in ((2, 1), (1, 2), (0, 2)):
         for n in range(number):
             engine.context(ASK, frame="none", now=ago(day) + n)
-    monkeypatch.setattr("foveate.receipts.metrics.MAX_LINES_BY_DAY", most)
+    monkeypatch.setattr("foveate.receipts.metrics.MAX_CONTEXTS_BY_DAY", most)
     stats = engine.store.stats(days=30)
     assert ([day.contexts for day in stats.days if day.contexts], stats.days_cut) == (contexts, cut)
 

@@ -35,13 +35,13 @@ def test_each_turn_is_compared_with_the_one_before(engine: foveate.Engine) -> No
     engine.add("instruction", "Be brief")
     third = engine.context("Why are Kafka partitions rebalanced?", **asked)
     found = engine.receipts.timeline("s1")
-    assert [turn.line.id for turn in found.turns] == [first.id, second.context.id, third.id]
+    assert [turn.summary.id for turn in found.turns] == [first.id, second.context.id, third.id]
     assert [told(turn) for turn in found.turns] == [
         (2, 0, False, ""),
         (1, 1, True, second.reason),
         (1, 0, False, ""),
     ]
-    assert found.turns[0].line == engine.receipts.list(session="s1")[-1]
+    assert found.turns[0].summary == engine.receipts.list(session="s1")[-1]
     assert (found.session, found.compactions, found.earlier) == ("s1", (), False)
 
 

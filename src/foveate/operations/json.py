@@ -368,7 +368,7 @@ def timeline(found: Timeline) -> dict[str, Any]:
         "session": found.session,
         "turns": [
             {
-                **summary_to_json(turn.line),
+                **summary_to_json(turn.summary),
                 "added": turn.added,
                 "withdrawn": turn.withdrawn,
                 "same_prefix": turn.same_prefix,

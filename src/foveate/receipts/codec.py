@@ -1,7 +1,8 @@
-"""The JSON forms of receipts, their lines and contexts, and the bytes that a store keeps.
+"""The JSON forms of receipts, summaries and contexts, and the bytes of a stored receipt.
 
-Keys and their order are a contract: stored receipts, HTTP documents and `--json` all have them. Keys whose value says
-nothing, such as `stale` of a file that exists, are left out.
+Keys and their order are a contract: stored receipts, HTTP documents and `--json` have them. A key with an empty value, such
+as `stale` of a file that exists, is left out. Every key is written by hand: a receipt has hundreds of candidates, and
+`dataclasses.asdict` takes 30 times as long for one.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ from foveate.receipts.summary import NoteCounts, ReceiptSummary, summary_of
 from foveate.store.protocol import StoredReceipt
 from foveate.types import Budget, Prefix, Scope, SlotBudget
 
-SCHEMA = 1
+SCHEMA_VERSION = 1
 COMPRESSION_LEVEL = 3
 
 _SIGNAL_FIELDS = {"because": "complexity_reason", "frame_because": "frame_reason", "input_because": "input_reason"}
-"""Fields of signals whose key in a receipt is another word. Keys stay, so that stored receipts can be read."""
+"""Key in a receipt -> field of the signals. The keys stay, so that stored receipts can be read."""
 
 Json = dict[str, Any]
 
@@ -46,33 +47,35 @@ Json = dict[str, Any]
 
 
 def pack(receipt: Receipt) -> StoredReceipt:
-    """Return a receipt as the store keeps it."""
-    shown = [part for entry in receipt.items for part in ends_of(entry.id) or (entry.id,)]  # a relation by its entities
+    """Return a receipt in the form that is stored."""
+    # A relation is made from a link and has no record, so its two entities stand for it.
+    shown_ids = [part for entry in receipt.items for part in ends_of(entry.id) or (entry.id,)]
     return StoredReceipt(
         receipt.id,
         receipt.created,
-        _compressed(receipt),
-        tuple(dict.fromkeys(shown)),
+        _compress(receipt),
+        tuple(dict.fromkeys(shown_ids)),
         receipt.request.scope.session,
         _dump(summary_to_json(summary_of(receipt))),
     )
 
 
 def unpack(body: bytes) -> Receipt:
-    """Return the receipt that a store keeps."""
+    """Return the receipt of a stored body."""
     return from_json(json.loads(zlib.decompress(body)))
 
 
 def scrub(body: bytes, ids: frozenset[str], terms: frozenset[str] = frozenset()) -> tuple[bytes, str] | None:
-    """Return a stored receipt and its line without some records; None if it holds none of them.
+    """Return the body and the summary of a stored receipt without some records; None if it has none of them.
 
-    See `Receipt.without`. The store calls this while it forgets records: it cannot read receipts itself.
+    See `Receipt.without_records`. The store is given this function when it forgets records, because it must not depend on
+    the form of receipts.
     """
-    left = unpack(body).without_records(ids, terms)
-    return None if left is None else (_compressed(left), _dump(summary_to_json(summary_of(left))))
+    scrubbed = unpack(body).without_records(ids, terms)
+    return None if scrubbed is None else (_compress(scrubbed), _dump(summary_to_json(summary_of(scrubbed))))
 
 
-def _compressed(receipt: Receipt) -> bytes:
+def _compress(receipt: Receipt) -> bytes:
     return zlib.compress(_dump(to_json(receipt)).encode(), COMPRESSION_LEVEL)
 
 
@@ -87,7 +90,7 @@ def to_json(receipt: Receipt) -> Json:
     """Return a receipt as JSON values."""
     is_forgotten = receipt.request.is_forgotten
     return {
-        "schema_version": SCHEMA,
+        "schema_version": SCHEMA_VERSION,
         "id": receipt.id,
         "created": iso(receipt.created),
         "request": request_summary.to_json(receipt.request),
@@ -131,7 +134,7 @@ def from_json(value: Mapping[str, Any]) -> Receipt:
 
 
 def signals_to_json(signals: SignalsSummary) -> Json:
-    """Return what a request was about as JSON values."""
+    """Return the signals of a request as JSON values."""
     return {
         "keywords": list(signals.keywords),
         "terms": dict(signals.terms),
@@ -202,7 +205,7 @@ def _prefix_to_json(prefix: Prefix) -> Json:
 
 
 def notes_to_json(notes: Notes) -> Json:
-    """Return the notes on a context as JSON values, without those that nobody made."""
+    """Return the notes on a context as JSON values, without empty ones."""
     refresh = notes.refresh
     return {
         **({"turns": notes.turns} if notes.turns else {}),
@@ -301,44 +304,44 @@ def _ref_from_json(value: Mapping[str, Any], name: str) -> RecordRef | None:
     return RecordRef(value[name], value[f"{name}_version"]) if value.get(name) else None
 
 
-# --- lines ---------------------------------------------------------------------------------------------------------
+# --- summaries -----------------------------------------------------------------------------------------------------
 
 
-def summary_to_json(line: ReceiptSummary) -> Json:
-    """Return a line as JSON values."""
+def summary_to_json(summary: ReceiptSummary) -> Json:
+    """Return a summary as JSON values."""
     notes = {
-        "turns": line.notes.turns or None,
-        "refresh": line.notes.refresh or None,
-        "used": line.notes.used,
-        "marks": None if line.notes.marks is None else dict(line.notes.marks),
+        "turns": summary.notes.turns or None,
+        "refresh": summary.notes.refresh or None,
+        "used": summary.notes.used,
+        "marks": None if summary.notes.marks is None else dict(summary.notes.marks),
     }
     return {
-        "id": line.id,
-        "created": iso(line.created),
-        "now": line.created,
-        "query": line.query,
-        "profile": line.profile,
-        "scope": scope_to_json(line.scope),
-        "tokens": line.tokens,
-        "total": line.total,
-        "reserve": line.reserve,
-        "framing": line.framing,
-        "slots": dict(line.slots),
-        "items": line.items,
-        "left_out": line.left_out,
-        "ms": line.ms,
-        "text_hash": line.text_hash,
-        "prefix": {"hash": line.prefix_hash, "tokens": line.prefix_tokens},
-        "relevance": line.relevance,
-        "precision": line.precision,
+        "id": summary.id,
+        "created": iso(summary.created),
+        "now": summary.created,
+        "query": summary.query,
+        "profile": summary.profile,
+        "scope": scope_to_json(summary.scope),
+        "tokens": summary.tokens,
+        "total": summary.total,
+        "reserve": summary.reserve,
+        "framing": summary.framing,
+        "slots": dict(summary.slots),
+        "items": summary.items,
+        "left_out": summary.left_out,
+        "ms": summary.ms,
+        "text_hash": summary.text_hash,
+        "prefix": {"hash": summary.prefix_hash, "tokens": summary.prefix_tokens},
+        "relevance": summary.relevance,
+        "precision": summary.precision,
         "notes": {name: value for name, value in notes.items() if value is not None},
-        "warnings": line.warnings,
-        **({"forgotten": line.forgotten} if line.forgotten else {}),
+        "warnings": summary.warnings,
+        **({"forgotten": summary.forgotten} if summary.forgotten else {}),
     }
 
 
 def summary_from_json(text: str) -> ReceiptSummary:
-    """Return the line that a store keeps as JSON text."""
+    """Return the summary of a stored JSON text."""
     value = json.loads(text)
     value["created"] = value.pop("now")
     value.pop("variant", None)  # receipts of 0.1 have it
@@ -351,9 +354,9 @@ def summary_from_json(text: str) -> ReceiptSummary:
 
 
 def context_to_json(context: Context) -> Json:
-    """Return a context as JSON values. Times are only in its receipt: the same context has the same bytes."""
+    """Return a context as JSON values. They have no times, so that the same context has the same bytes."""
     return {
-        "schema_version": SCHEMA,
+        "schema_version": SCHEMA_VERSION,
         "id": context.id,
         "text": context.text,
         "messages": context.messages(),

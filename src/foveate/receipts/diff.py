@@ -1,4 +1,4 @@
-"""Compare two past contexts: which items came, went or changed, and how much of their beginning they share."""
+"""Compare two past contexts: their items, their tokens, and the beginning that their texts share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from foveate.text import tokens
 
 @dataclass(frozen=True, slots=True)
 class ItemChange:
-    """One property of an item that both contexts show: before and after."""
+    """A property of an item that both contexts show, with its earlier and its later value."""
 
     id: str
     before: str | int
@@ -21,7 +21,7 @@ class ItemChange:
 
 @dataclass(frozen=True, slots=True)
 class SharedPrefix:
-    """How much of the second text is equal to the beginning of the first."""
+    """The equal beginning of two texts. `share` is its part of the second text, 0..1."""
 
     chars: int
     tokens: int
@@ -30,7 +30,7 @@ class SharedPrefix:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diff:
-    """What changed between two contexts."""
+    """The differences between two contexts."""
 
     before: str
     after: str
@@ -43,9 +43,9 @@ class Diff:
     version_changes: tuple[ItemChange, ...]
     """Items at another version."""
     tokens: int
-    """Difference in tokens; positive if the second context is larger."""
+    """Tokens of the second context minus those of the first."""
     same_prefix: bool
-    """Whether the stable parts are equal."""
+    """The stable parts of both contexts are equal."""
     unread: tuple[str, ...] = ()
     """Ids of the contexts whose text can no longer be computed."""
     texts: tuple[str, str] | None = None
@@ -89,7 +89,8 @@ def diff_of_replays(before: Replay, after: Replay) -> Diff:
 
 def _shared_prefix(first: str, second: str, counter: str) -> SharedPrefix:
     shared, end = 0, min(len(first), len(second))
-    while shared < end:  # a binary search over slices: comparing letter by letter takes long
+    # A binary search with slices, which Python compares at once; a loop over characters would be slow.
+    while shared < end:
         half = (shared + end + 1) // 2
         shared, end = (half, end) if first[shared:half] == second[shared:half] else (shared, half - 1)
     same, whole = (tokens.count(text, counter) for text in (second[:shared], second))

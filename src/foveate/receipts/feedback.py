@@ -43,7 +43,7 @@ ADVICE: Mapping[Mark, str] = {
     "`foveate edit {id} --retire`.",
     "outdated": "Retire it with `foveate edit {id} --retire`, or give it its new text with `foveate edit {id}`.",
 }
-"""What a person can do next about a marked record."""
+"""Mark -> the next step that is possible."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Feedback:
     """Ids of the used items, each with its evidence."""
     unused: tuple[str, ...]
     advice: Mapping[str, str] = field(default_factory=dict)
-    """What a person can do next about a record that was marked wrong or outdated, by its id."""
+    """The next step for a record that was marked as wrong or outdated, by its id."""
 
     @property
     def precision(self) -> float:
@@ -115,7 +115,7 @@ def check_mark(id: str, mark: str, receipt: Receipt | None = None) -> None:
 
 
 def advice_on(id: str, mark: Mark) -> str:
-    """Return what a person can do next about a marked record; empty if nothing needs to be done."""
+    """Return the next step for a marked record; empty if there is none."""
     return ADVICE[mark].format(id=id)
 
 

@@ -83,7 +83,7 @@ class Receipts:
         if isinstance(context, Receipt):
             return context
         if isinstance(context, Context):
-            # Whoever has the context may see its receipt. The receipt of a dry run is not stored.
+            # A caller who has the context may see its receipt. The receipt of a dry run is not stored.
             return self._writer.find(context.id, any_scope=True) or context.receipt
         if context == LAST:
             return self._writer.latest()
@@ -213,7 +213,7 @@ class Receipts:
         return receipt
 
     def mark(self, marks: Mapping[str, Mark], context: ContextRef | None = None) -> dict[str, str]:
-        """Store verdicts on records, by id, as items of a context or by themselves. Return what to do next about each.
+        """Store verdicts on records, by id, as items of a context or by themselves. Return the next step for each.
 
         All ids are checked before one is marked. Repeating a verdict on an item of a context changes nothing.
         """
@@ -238,9 +238,9 @@ class Receipts:
     def metrics(self) -> dict[str, Metric]:
         """Return 004's metrics over the latest contexts, each with its target."""
         now = self._data.clock()
-        lines = self._writer.summaries(metrics.LATEST)
-        with self._data.store.read(self._data.scope) as reader:
-            return metrics.measure(lines, reader.growth(now - metrics.GROWTH_DAYS * metrics.DAY_MS), now)
+        summaries = self._writer.summaries(metrics.MAX_CONTEXTS)
+        with self._data.project_reader() as reader:
+            return metrics.measure(summaries, reader.growth(now - metrics.GROWTH_DAYS * metrics.DAY_MS), now)
 
     @retry_interrupted
     def metrics_by_day(self, days: int) -> tuple[tuple[DayMetrics, ...], bool]:
@@ -249,17 +249,18 @@ class Receipts:
         They are missing if there are more contexts than are read.
         """
         since = metrics.first_day(self._data.clock(), days)
-        lines, cut = self._writer.summaries_since(since, metrics.MAX_LINES_BY_DAY)
-        with self._data.store.read(self._data.scope) as reader:
-            return metrics.by_day(lines, reader.growth_by_day(since), cut=cut), cut
+        summaries, cut = self._writer.summaries_since(since, metrics.MAX_CONTEXTS_BY_DAY)
+        with self._data.project_reader() as reader:
+            return metrics.by_day(summaries, reader.growth_by_day(since), cut=cut), cut
 
     @retry_interrupted
     def context_stats(self) -> ContextStats:
         """Return 001's statistics over the latest contexts; without an agent in the scope, over those of every agent."""
         agents = () if self._data.scope.agent is not None else self.agents()
-        lines = {line.id: line for agent in (None, *agents) for line in self.list(agent=agent, limit=metrics.LATEST)}
-        latest = sorted(lines.values(), key=lambda line: (-line.created, line.id))
-        return metrics.context_stats(latest[: metrics.LATEST])
+        lists = [self.list(agent=agent, limit=metrics.MAX_CONTEXTS) for agent in (None, *agents)]
+        summaries = {summary.id: summary for summaries in lists for summary in summaries}  # an agent also sees those of none
+        latest = sorted(summaries.values(), key=lambda summary: (-summary.created, summary.id))
+        return metrics.context_stats(latest[: metrics.MAX_CONTEXTS])
 
     # --- life of the object ------------------------------------------------------------------------------------
 

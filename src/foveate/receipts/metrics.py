@@ -1,6 +1,6 @@
-"""Metrics of contexts: 004's figures with their targets, 001's sizes, and figures by day.
+"""Metrics of contexts with their targets (004), statistics of their sizes (001), and figures by day.
 
-They are computed from the lines of receipts and from the growth of the store. They hold figures only, no text and no id.
+They are computed from summaries of receipts and from the growth of the store, and contain no texts and no ids.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from statistics import fmean
 from foveate.clock import iso
 from foveate.receipts.summary import ReceiptSummary
 
-LATEST = 500
-"""Receipts that metrics are computed from: the last days of a busy agent, in a fraction of a second."""
+MAX_CONTEXTS = 500
+"""Latest contexts that metrics are computed from: the last days of a busy agent, read in a fraction of a second."""
 
 GROWTH_DAYS = 30
-"""Days over which growth is measured, as long as receipts are kept."""
+"""Days over which growth is measured. Receipts are kept for as long."""
 
 MIN_MEASURED = 10
 """Measurements before a metric has a verdict. A new store has one context and four records, and has missed nothing."""
 
-MAX_LINES_BY_DAY = 50_000
-"""Lines that figures by day are computed from: more than the default limit of stored receipts. 10,000 take some 0.1 s."""
+MAX_CONTEXTS_BY_DAY = 50_000
+"""Contexts that figures by day are computed from: more than a store keeps by default. 10,000 take about 0.1 s."""
 
 DAY_MS = 86_400_000
-P95 = 0.95
-"""Cold start is the time within which this share of contexts is computed; the mean would hide the slow ones."""
+COLD_START_SHARE = 0.95
+"""Cold start is the time within which this share of contexts is computed. A mean would hide the slow ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +83,15 @@ class ContextStats:
     """Tokens of each section where it is shown, the largest first."""
 
 
-def measure(lines: Sequence[ReceiptSummary], growth: Mapping[str, int], now: int) -> dict[str, Metric]:
-    """Return 004's metrics by name. `growth` covers GROWTH_DAYS; of a younger store, its own age."""
+def measure(summaries: Sequence[ReceiptSummary], growth: Mapping[str, int], now: int) -> dict[str, Metric]:
+    """Return 004's metrics by name. `growth` covers GROWTH_DAYS, or the age of a younger store."""
     days = min(GROWTH_DAYS, max(1.0, (now - growth["first"]) / DAY_MS))
     found = {
-        "context_relevance": _above([line.relevance for line in lines], 0.6),
-        "budget_utilisation": _utilisation(lines),
-        "refresh_rate": _refresh_rate(lines),
-        "recall_precision": _above([line.precision for line in lines], 0.4),
-        "cold_start_ms": _cold_start(lines),
+        "context_relevance": _above([summary.relevance for summary in summaries], 0.6),
+        "budget_utilisation": _utilisation(summaries),
+        "refresh_rate": _refresh_rate(summaries),
+        "recall_precision": _above([summary.precision for summary in summaries], 0.4),
+        "cold_start_ms": _cold_start(summaries),
         "memory_growth_per_day": Metric(round(growth["added"] / days, 2), "monitored", None, growth["added"]),
         "fact_confirmation": _confirmation(growth["confirmed"], growth["facts"]),
     }
@@ -103,36 +103,38 @@ def _with_due_verdict(metric: Metric) -> Metric:
 
 
 def first_day(now: int, days: int) -> int:
-    """Return the beginning of the first of so many days, of which today is the last (UTC)."""
+    """Return the start (UTC) of the first of the last `days` days, of which today is one."""
     return (now // DAY_MS + 1 - days) * DAY_MS
 
 
-def by_day(lines: Iterable[ReceiptSummary], records: Mapping[str, int], *, cut: bool = False) -> tuple[DayMetrics, ...]:
-    """Return the figures of each day that has contexts or new records, oldest first, from lines that come newest first.
+def by_day(summaries: Iterable[ReceiptSummary], records: Mapping[str, int], *, cut: bool = False) -> tuple[DayMetrics, ...]:
+    """Return the figures of each day that has contexts or new records, oldest first. `summaries` come newest first.
 
-    `cut` says that there are more lines than these. The oldest of their days is left out then, because it may be incomplete.
+    `cut` says that there are more summaries than these. Their oldest day can then be incomplete and is left out.
     """
-    groups = {iso(day * DAY_MS)[:10]: list(group) for day, group in groupby(lines, lambda line: line.created // DAY_MS)}
+    groups = {
+        iso(day * DAY_MS)[:10]: list(group) for day, group in groupby(summaries, lambda summary: summary.created // DAY_MS)
+    }
     incomplete = min(groups, default="") if cut else ""
     names = sorted(day for day in groups.keys() | records.keys() if day > incomplete)
     return tuple(_day(day, groups.get(day, []), records.get(day, 0)) for day in names)
 
 
-def _day(day: str, lines: Sequence[ReceiptSummary], records: int) -> DayMetrics:
-    if not lines:
+def _day(day: str, summaries: Sequence[ReceiptSummary], records: int) -> DayMetrics:
+    if not summaries:
         return DayMetrics(day=day, records=records)
-    times = [line.ms for line in lines]
+    times = [summary.ms for summary in summaries]
     return DayMetrics(
         day=day,
-        contexts=len(lines),
+        contexts=len(summaries),
         records=records,
-        tokens=round(fmean(line.tokens for line in lines)),
-        context_relevance=_above([line.relevance for line in lines], 0).value,
-        budget_utilisation=_utilisation(lines).value,
-        refresh_rate=_refresh_rate(lines).value,
-        recall_precision=_above([line.precision for line in lines], 0).value,
+        tokens=round(fmean(summary.tokens for summary in summaries)),
+        context_relevance=_above([summary.relevance for summary in summaries], 0).value,
+        budget_utilisation=_utilisation(summaries).value,
+        refresh_rate=_refresh_rate(summaries).value,
+        recall_precision=_above([summary.precision for summary in summaries], 0).value,
         ms_p50=_percentile(times, 0.5),
-        ms_p95=_percentile(times, P95),
+        ms_p95=_percentile(times, COLD_START_SHARE),
     )
 
 
@@ -147,46 +149,46 @@ def _confirmation(confirmed: int, facts: int) -> Metric:
     return replace(_above([confirmed / facts] if facts else [], 0.2), measured=facts)
 
 
-def _utilisation(lines: Sequence[ReceiptSummary]) -> Metric:
-    shares = _used_shares(lines)
+def _utilisation(summaries: Sequence[ReceiptSummary]) -> Metric:
+    shares = _used_shares(summaries)
     mean = round(fmean(shares), 4) if shares else None
     return Metric(mean, "0.5 to 0.9", None if mean is None else 0.5 <= mean <= 0.9, len(shares))
 
 
-def _used_shares(lines: Iterable[ReceiptSummary]) -> list[float]:
-    sizes = [(line.tokens, line.total - line.reserve) for line in lines]
+def _used_shares(summaries: Iterable[ReceiptSummary]) -> list[float]:
+    sizes = [(summary.tokens, summary.total - summary.reserve) for summary in summaries]
     return [used / available for used, available in sizes if available > 0]
 
 
-def _refresh_rate(lines: Sequence[ReceiptSummary]) -> Metric:
-    turns = sum(line.notes.turns for line in lines)
-    refreshed = sum(bool(line.notes.refresh) for line in lines)
+def _refresh_rate(summaries: Sequence[ReceiptSummary]) -> Metric:
+    turns = sum(summary.notes.turns for summary in summaries)
+    refreshed = sum(bool(summary.notes.refresh) for summary in summaries)
     rate = round(refreshed / turns, 4) if turns else None
     return Metric(rate, "< 0.3 per turn", None if rate is None else rate < 0.3, turns)
 
 
-def _cold_start(lines: Sequence[ReceiptSummary]) -> Metric:
-    slow = _percentile([line.ms for line in lines], P95)
-    return Metric(slow, "< 500", None if slow is None else slow < 500, len(lines))
+def _cold_start(summaries: Sequence[ReceiptSummary]) -> Metric:
+    slow = _percentile([summary.ms for summary in summaries], COLD_START_SHARE)
+    return Metric(slow, "< 500", None if slow is None else slow < 500, len(summaries))
 
 
 def _percentile(times: Sequence[float], share: float) -> float | None:
     return round(sorted(times)[min(len(times) - 1, int(len(times) * share))], 3) if times else None
 
 
-def context_stats(lines: Sequence[ReceiptSummary]) -> ContextStats:
+def context_stats(summaries: Sequence[ReceiptSummary]) -> ContextStats:
     """Return how large and how full contexts are, by profile and by section."""
     sections: dict[str, list[int]] = {}
-    for line in lines:
-        for name, tokens in line.slots.items():
+    for summary in summaries:
+        for name, tokens in summary.slots.items():
             sections.setdefault(name, []).append(tokens)
     largest_first = sorted(sections.items(), key=lambda section: (-sum(section[1]), section[0]))
-    shares = _used_shares(lines)
+    shares = _used_shares(summaries)
     return ContextStats(
-        contexts=len(lines),
-        tokens=_token_sizes([line.tokens for line in lines]),
+        contexts=len(summaries),
+        tokens=_token_sizes([summary.tokens for summary in summaries]),
         utilisation=Sizes(round(fmean(shares), 4), round(max(shares), 4)) if shares else Sizes(),
-        by_profile=dict(sorted(Counter(line.profile for line in lines).items())),
+        by_profile=dict(sorted(Counter(summary.profile for summary in summaries).items())),
         by_section={name: _token_sizes(tokens) for name, tokens in largest_first},
     )
 

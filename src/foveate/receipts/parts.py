@@ -1,4 +1,4 @@
-"""The parts of a receipt: candidates, signals, the budget, and notes on what became of the context."""
+"""The parts of a receipt: candidates with the decisions on them, signals, and notes on the context."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from foveate.types import Level, Reason
 
 @dataclass(frozen=True, slots=True)
 class RecordRef:
-    """A record at the version that a context saw."""
+    """A record at the version that was read for a context."""
 
     id: str
     version: int
@@ -23,7 +23,7 @@ class RecordRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateEntry:
-    """A candidate of a past context: what it was, and how it scored."""
+    """A candidate of a past context: the record, its features and its score."""
 
     is_kept: ClassVar[bool]
 
@@ -36,20 +36,20 @@ class CandidateEntry:
     features: Mapping[str, float]
     score: float
     overruled_by: str | None = None
-    """Id of the record that superseded or disputes it."""
+    """Id of the record that superseded this one or disputes it."""
     inherited_from: RecordRef | None = None
     """The task that handed it on."""
     stale: bool = False
-    """It points to a file that is gone."""
+    """The record is about a file that no longer exists."""
     text: str | None = None
-    """Text of a record that was computed for the call and that no store holds."""
+    """Text of a record that was made for the call and is not stored, so that a replay can show it."""
     versions: tuple[int, ...] | None = None
-    """Versions of the two entities of a relation."""
+    """Versions of the two entities of a relation, which has no version of its own."""
     conflict: RecordRef | None = None
-    """A record that contradicts it."""
+    """A record that contradicts this one."""
 
     def score_parts(self, weights: Mapping[str, float]) -> dict[str, float]:
-        """Return what each feature adds to the score, in the order of the profile's weights."""
+        """Return the share of each feature in the score, in the order of the profile's weights."""
         return {name: round(weight * self.features.get(name, 0.0), 6) for name, weight in weights.items()}
 
 
@@ -63,7 +63,7 @@ class KeptCandidate(CandidateEntry):
     tokens: int
     rank: int
     in_parts: bool = False
-    """It is a file of which some lines are left out."""
+    """It is a file that is shown without some of its lines."""
 
     def __str__(self) -> str:
         return f"kept in {self.slot!r} at level {self.level}, {self.tokens} tokens, rank {self.rank}"
@@ -71,7 +71,7 @@ class KeptCandidate(CandidateEntry):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOutCandidate(CandidateEntry):
-    """A candidate that the context does not show, the reason, and what it lacked."""
+    """A candidate that the context does not show, with the reason and the missing tokens or score."""
 
     is_kept: ClassVar[Literal[False]] = False
 
@@ -101,12 +101,12 @@ class LeftOutCandidate(CandidateEntry):
 AnyCandidate = KeptCandidate | LeftOutCandidate
 
 
-# --- parts ---------------------------------------------------------------------------------------------------------
+# --- signals and notes --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignalsSummary:
-    """What a past request was about. Words that only records hold are not in it: those can be forgotten."""
+    """The signals of a past request, without words that come from records, because records can be forgotten."""
 
     keywords: tuple[str, ...] = ()
     terms: Mapping[str, float] = field(default_factory=dict)
@@ -129,7 +129,7 @@ class SignalsSummary:
 
 @dataclass(frozen=True, slots=True)
 class RefreshNote:
-    """Why a context replaced an earlier one."""
+    """The reason for which a context replaced an earlier one."""
 
     reason: str
     previous: str
@@ -137,10 +137,10 @@ class RefreshNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notes:
-    """What became of a context. None where nobody reported it."""
+    """The use of a context, as reported after it was computed. None means that nothing was reported."""
 
     turns: int = 0
-    """Turns of the conversation that it served."""
+    """Number of turns of the conversation that used the context."""
     refresh: RefreshNote | None = None
     used: tuple[str, ...] | None = None
     """Ids of the items that an answer used."""
@@ -148,7 +148,7 @@ class Notes:
     """A person's verdict on an item, by its id."""
 
     def merge(self, later: Notes) -> Notes:
-        """Return both notes: turns add up, used items and marks join, and the later reason replaces the earlier one."""
+        """Return both notes. Turns are added, used items and marks are joined, and the later refresh wins."""
         used = None if self.used is None and later.used is None else (*(self.used or ()), *(later.used or ()))
         marks = None if self.marks is None and later.marks is None else {**(self.marks or {}), **(later.marks or {})}
         return Notes(
@@ -159,7 +159,7 @@ class Notes:
         )
 
     def without_records(self, ids: frozenset[str]) -> Notes:
-        """Return the notes without records that are forgotten."""
+        """Return the notes without some records."""
         return replace(
             self,
             used=None if self.used is None else tuple(id for id in self.used if not names_one_of(ids, id)),
@@ -170,6 +170,6 @@ class Notes:
 NO_NOTES = Notes()
 
 
-def names_one_of(ids: frozenset[str], *given: str | None) -> bool:
-    """Return whether one of the given ids is among `ids`, or is a relation of one of them."""
-    return any(part in ids for id in given if id for part in (stored_id(id), *ends_of(id)))
+def names_one_of(ids: frozenset[str], *candidates: str | None) -> bool:
+    """Return whether a candidate id is in `ids`, is a part of such a record, or is a relation of one."""
+    return any(part in ids for id in candidates if id for part in (stored_id(id), *ends_of(id)))

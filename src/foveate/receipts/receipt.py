@@ -1,7 +1,7 @@
-"""Receipts: why each item is in a context, and why the others are not.
+"""The receipt of a context: the request, every candidate with the decision on it, and the budget.
 
-A receipt is a tree of frozen values with ids, versions and hashes, never the texts of records. `why`, `diff`, validation
-and replay read it. Forgetting a record removes it from every receipt. `codec` has the JSON form.
+A receipt is a tree of frozen values. It has the ids, versions and hashes of records, never their texts, so that forgetting a
+record needs no search for copies of its text. `codec` has the JSON form.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from foveate.records.kinds import RENDERER_VERSION
 from foveate.types import Budget, Candidate, Item, LeftOut, Prefix, Profile, Record, Scope, Signals
 
 CONTEXT_SOURCES = ("always", "text", "project", "docs", "repo_map", "neighbours")
-"""Sources of what surrounds an answer and was not found for it: rules, pins, system prompts, the codebase, the map."""
+"""Sources whose items do not depend on the query: rules, pinned records, system prompts, the codebase, the map."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """Why a context is as it is."""
+    """The record of how a context was computed."""
 
     id: str
     request: RequestSummary
@@ -45,8 +45,9 @@ class Receipt:
     """The profile as resolved, with the layer that set each value."""
     revision: str
     renderer: int
+    """Version of the rendering of records; a later version may give other bytes."""
     measured_by: str
-    """Token counter of the store."""
+    """Name of the token counter of the store."""
     sources: tuple[SourceReport, ...]
     candidates: tuple[AnyCandidate, ...]
     budget: Budget
@@ -56,7 +57,7 @@ class Receipt:
     ms: float
     notes: Notes = NO_NOTES
     forgotten: int = 0
-    """Candidates that were removed because their records were forgotten."""
+    """Number of candidates that were removed because their records were forgotten."""
 
     @property
     def created(self) -> int:
@@ -74,71 +75,72 @@ class Receipt:
         return (entry for entry in self.candidates if not entry.is_kept)
 
     def candidate(self, id: str) -> AnyCandidate | None:
-        """Return the entry of a record: the one that is shown, if it was a candidate for several slots."""
+        """Return the entry of a record. If it was a candidate for several slots, return the one that is shown."""
         entries = [entry for entry in self.candidates if entry.id == id]
         return next((entry for entry in entries if entry.is_kept), entries[0] if entries else None)
 
     def found_ids(self) -> list[str]:
-        """Return the ids of the items that were chosen for the query, without the rules that are always shown."""
+        """Return the ids of the items that were found for the query, without those of CONTEXT_SOURCES."""
         return list(dict.fromkeys(entry.id for entry in self.items if entry.source not in CONTEXT_SOURCES))
 
     def debug(self) -> str:
-        """Return 000's debug section as Markdown."""
-        return _debug(self)
+        """Return 000's debug section as Markdown: the signals, and the number of items after each step."""
+        return _debug_report(self)
 
-    def narrow_scope(self, mine: Scope) -> Scope:
-        """Return the receipt's scope, limited to the caller's own session and task: a receipt gives no further access."""
-        asked = self.request.scope
-        return replace(asked, session=mine.session or asked.session, task=mine.task or asked.task)
+    def narrow_scope(self, caller: Scope) -> Scope:
+        """Return the scope of the request with the caller's session and task, so that a receipt gives no further access."""
+        scope = self.request.scope
+        return replace(scope, session=caller.session or scope.session, task=caller.task or scope.task)
 
     def with_notes(self, notes: Notes) -> Receipt:
-        """Return the receipt with more notes on its context."""
+        """Return the receipt with further notes on its context."""
         return self if notes == NO_NOTES else replace(self, notes=self.notes.merge(notes))
 
     def without_records(self, ids: frozenset[str], terms: frozenset[str] = frozenset()) -> Receipt | None:
-        """Return the receipt without some records and without the query that found or quotes them; None if it has none.
+        """Return the receipt without some records and without its query. Return None if it has no trace of them.
 
-        `terms` are words that no other record holds: a query with one of them quotes what is to be forgotten.
+        `terms` are words that occur in no other record: a query with one of them quotes a record that is forgotten.
         """
-        left = tuple(entry for entry in self.candidates if not names_one_of(ids, *_mentioned_ids(entry)))
-        contradicted = [entry for entry in left if entry.conflict and names_one_of(ids, entry.conflict.id)]
-        named = (*self.request.filters.exclude, *self.signals.entities, self.request.task)
-        gone = len(self.candidates) - len(left)
-        if not gone and not contradicted and not names_one_of(ids, *named) and terms.isdisjoint(self.signals.terms):
+        remaining = tuple(entry for entry in self.candidates if not names_one_of(ids, *_mentioned_ids(entry)))
+        contradicted = [entry for entry in remaining if entry.conflict and names_one_of(ids, entry.conflict.id)]
+        ids_in_request = (*self.request.filters.exclude, *self.signals.entities, self.request.task)
+        removed = len(self.candidates) - len(remaining)
+        is_mentioned = removed or contradicted or names_one_of(ids, *ids_in_request)
+        if not is_mentioned and terms.isdisjoint(self.signals.terms):
             return None
         return replace(
             self,
             request=self.request.without_query(),
             signals=SignalsSummary(),
-            candidates=tuple(replace(entry, conflict=None) if entry in contradicted else entry for entry in left),
+            candidates=tuple(replace(entry, conflict=None) if entry in contradicted else entry for entry in remaining),
             notes=self.notes.without_records(ids),
-            forgotten=self.forgotten + gone,
+            forgotten=self.forgotten + removed,
         )
 
 
 def _mentioned_ids(entry: AnyCandidate) -> tuple[str | None, ...]:
-    """Return the ids that an entry holds, apart from that of a contradicting record."""
+    """Return the ids of records that an entry has, except the contradicting one, which can be removed by itself."""
     detail = None if entry.is_kept else entry.detail
     return (entry.id, detail, entry.overruled_by, entry.inherited_from.id if entry.inherited_from else None)
 
 
-# --- writing -------------------------------------------------------------------------------------------------------
+# --- building ------------------------------------------------------------------------------------------------------
 
 
 def build_receipt(run: Run) -> Receipt:
-    """Return the receipt of a computed context."""
-    kept = {_key(item.candidate): item for section in run.sections for item in section.items}
-    lost = {_key(omission.candidate): omission for omission in run.left_out}
+    """Build the receipt of a computed context."""
+    items = {_key(item.candidate): item for section in run.sections for item in section.items}
+    omissions = {_key(omission.candidate): omission for omission in run.left_out}
     return Receipt(
         id=run.id,
         request=summarize(run.request),
-        signals=_signals(run.signals),
+        signals=_summarize_signals(run.signals),
         profile=run.profile,
         revision=run.revision,
         renderer=RENDERER_VERSION,
         measured_by=run.measured_by,
         sources=run.reports,
-        candidates=tuple(_entry(candidate, kept, lost) for candidate in run.candidates),
+        candidates=tuple(_entry(candidate, items, omissions) for candidate in run.candidates),
         budget=run.budget,
         prefix=run.prefix,
         text_hash=text_hash(run.text),
@@ -147,9 +149,10 @@ def build_receipt(run: Run) -> Receipt:
     )
 
 
-def _signals(signals: Signals) -> SignalsSummary:
+def _summarize_signals(signals: Signals) -> SignalsSummary:
     return SignalsSummary(
         keywords=signals.keywords,
+        # Terms that come from aliases are words of records, which can be forgotten.
         terms={term: weight for term, weight in signals.terms.items() if weight != ALIAS_WEIGHT},
         paths=signals.paths,
         symbols=signals.symbols,
@@ -174,7 +177,7 @@ def _key(candidate: Candidate) -> _Key:
     return (candidate.record.id, candidate.slot, candidate.score)
 
 
-def _entry(candidate: Candidate, kept: dict[_Key, Item], lost: Mapping[_Key, LeftOut]) -> AnyCandidate:
+def _entry(candidate: Candidate, items: dict[_Key, Item], omissions: Mapping[_Key, LeftOut]) -> AnyCandidate:
     record = candidate.record
     versions = record.data.get("versions") if record.kind == RELATION else None
     common: dict[str, Any] = {
@@ -193,11 +196,12 @@ def _entry(candidate: Candidate, kept: dict[_Key, Item], lost: Mapping[_Key, Lef
         "versions": None if versions is None else tuple(versions),
         "conflict": _ref(candidate.conflict),
     }
-    item = kept.pop(_key(candidate), None)  # a record that two sources returned for a slot is kept once
+    # Removed when it is found: a record that two sources returned for the same slot is shown once.
+    item = items.pop(_key(candidate), None)
     if item is not None:
         in_parts = record.kind == "file" and item.level == "full" and is_shown_in_parts(record.text)
         return KeptCandidate(**common, level=item.level, tokens=item.tokens, rank=item.rank, in_parts=in_parts)
-    omission = lost[_key(candidate)]
+    omission = omissions[_key(candidate)]
     return LeftOutCandidate(
         **common,
         reason=omission.reason,
@@ -214,8 +218,7 @@ def _ref(record: Record | None) -> RecordRef | None:
 # --- debug section -------------------------------------------------------------------------------------------------
 
 
-def _debug(receipt: Receipt) -> str:
-    """Return 000's debug section as Markdown: the signals, and how much each step found and let through."""
+def _debug_report(receipt: Receipt) -> str:
     signals, budget = receipt.signals, receipt.budget
     kept = sum(1 for _ in receipt.items)
     sources = {report.source: report for report in receipt.sources}
@@ -225,23 +228,23 @@ def _debug(receipt: Receipt) -> str:
     map_report = sources.get("context_map")
     parts: dict[str, dict[str, str | int]] = {
         "Signals Extracted": {
-            "Keywords": _list(signals.keywords),
-            "Domains": _list(signals.domains),
-            "Files Mentioned": _list(signals.paths),
+            "Keywords": _join(signals.keywords),
+            "Domains": _join(signals.domains),
+            "Files Mentioned": _join(signals.paths),
             "Task Type": signals.task_type or "none",
             "Complexity": f"{signals.complexity or 'none'} ({signals.complexity_reason or 'no task'})",
         },
         "Knowledge Graph Query": {
             "Nodes matched": len({entry.id for entry in looked_up}),
-            "Patterns found": _number(looked_up, "pattern"),
-            "Gotchas found": _number(looked_up, "gotcha"),
-            "Decisions found": _number(looked_up, "decision"),
+            "Patterns found": _count_kind(looked_up, "pattern"),
+            "Gotchas found": _count_kind(looked_up, "gotcha"),
+            "Decisions found": _count_kind(looked_up, "decision"),
         },
         "Dependencies Processed": {
-            "Task IDs": _list(e.id for e in receipt.candidates if e.source == "dependencies" and e.kind == "task"),
-            "Patterns inherited": _number(inherited, "pattern"),
-            "Warnings inherited": _number(inherited, "gotcha"),
-            "Blocking questions": _number(inherited, "question"),
+            "Task IDs": _join(e.id for e in receipt.candidates if e.source == "dependencies" and e.kind == "task"),
+            "Patterns inherited": _count_kind(inherited, "pattern"),
+            "Warnings inherited": _count_kind(inherited, "gotcha"),
+            "Blocking questions": _count_kind(inherited, "question"),
         },
         "Context Map Filtering": {
             "Total entries": (map_report.among if map_report else 0) or 0,
@@ -261,9 +264,9 @@ def _debug(receipt: Receipt) -> str:
     return "\n".join(["## Context Debug\n", *blocks])
 
 
-def _number(entries: Sequence[AnyCandidate], kind: str) -> int:
+def _count_kind(entries: Sequence[AnyCandidate], kind: str) -> int:
     return len({entry.id for entry in entries if entry.kind == kind})
 
 
-def _list(parts: Iterable[str]) -> str:
+def _join(parts: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(parts)) or "none"

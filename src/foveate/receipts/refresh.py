@@ -1,6 +1,6 @@
-"""Decide whether the previous context is still good for a new question.
+"""Decide whether the previous context still fits a new query.
 
-Nothing is carried over from the previous context: its receipt says what was shown, and a new one is computed from state.
+Nothing is copied from the previous context. Its receipt names what it showed, and a new context is computed from the store.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from foveate.text import analysis
 from foveate.types import Record
 
 MIN_MATCH = 0.5
-"""004: an input that matches the context by less than this is about something else."""
+"""004: if the context covers less than this of the new query, the query is about something else."""
 
 DEFAULT_PRESSURE = 0.9
-"""The share of the room that conversation and context may take before the least relevant items go."""
+"""Share of the window that conversation and context may take together. Above it, a smaller context is computed."""
 
 RefreshReason = Literal["", "first", "frame", "decision", "new information", "pressure", "event"]
 
-_DECIDES = re.compile(
+_DECISION_WORDS = re.compile(
     r"\b(?:decid(?:e|es|ed|ing)|decisions?|choos(?:e|es|ing)|approve|go ahead|commit to|settle on|sign off|trade-?offs?"
     r"|(?:should|shall|do) (?:we|i) (?:use|pick|take|adopt|switch|choose|drop|go))\b",
     re.IGNORECASE,
@@ -36,20 +36,20 @@ _DECIDES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Refresh:
-    """The answer to "is the previous context still good?". False if it is."""
+    """The result of `Engine.refresh`: a new context and its reason. It is falsy if the previous context still fits."""
 
     context: Context | None
     reason: RefreshReason
     detail: str
     match: float = 1.0
-    """How much of the new question the previous context covers, 0..1."""
+    """Share of the new query that the previous context covers, 0..1."""
 
     def __bool__(self) -> bool:
         return self.context is not None
 
 
 def judge(before: Receipt, plan: Plan, match: float, *, acting: bool) -> tuple[RefreshReason, str]:
-    """Return the first of 004's reasons to refresh, and its explanation; no reason if the context is still good.
+    """Return the first of 004's reasons to refresh that applies, and an explanation. The reason is empty if none applies.
 
     `acting` says that the agent is about to act.
     """
@@ -58,55 +58,59 @@ def judge(before: Receipt, plan: Plan, match: float, *, acting: bool) -> tuple[R
         return "frame", f"the frame changes from {old or 'none'!r} to {new or 'none'!r}"
     if before.profile.name != plan.profile.name:
         return "frame", f"the profile changes from {before.profile.name!r} to {plan.profile.name!r}"
-    # A series of steps is one decision: only the turn from talking to acting refreshes, or a caller who says so.
+    # A series of actions is one decision, so only the first of them refreshes, unless the caller passes `acting`.
     decided = is_decision(before.request.query, before.signals.intent)
     if acting or (is_decision(plan.request.query, plan.signals.intent) and not decided):
         return "decision", "a decision or an action is next"
     if match < MIN_MATCH:
-        return "new information", f"the context covers {match:.0%} of the question, less than {MIN_MATCH:.0%}"
-    return "", f"the context covers {match:.0%} of the question"
+        return "new information", f"the context covers {match:.0%} of the query, less than {MIN_MATCH:.0%}"
+    return "", f"the context covers {match:.0%} of the query"
 
 
 def is_decision(text: str, intent: str) -> bool:
-    """Return whether someone is about to act or to decide, by the intent or by the words."""
-    return intent == "action" or _DECIDES.search(text) is not None
+    """Return whether a query announces an action or a decision, by its intent or its words."""
+    return intent == "action" or _DECISION_WORDS.search(text) is not None
 
 
-def term_coverage(said: Iterable[str], held: Iterable[str], rarity: Mapping[str, float]) -> float:
-    """The share of the informative terms of what is said, weighted by rarity, that occur in what is held; 0..1.
+def term_coverage(query_terms: Iterable[str], context_terms: Iterable[str], idf: Mapping[str, float]) -> float:
+    """Return the share of the query's terms, weighted by idf, that the context contains; 0..1.
 
-    Informative are terms that some record holds, and a rare one tells more than a common one. A term that no record
-    holds counts for nothing: looking for it again could bring nothing. Nothing informative said is nothing new: 1.
+    Terms that occur in no record are ignored, because another search could not find them either. If no term is left, the
+    query asks for nothing new, and the result is 1.
     """
-    wanted = {term: rarity[term] for term in said if rarity.get(term)}
-    shown = frozenset(held)
-    whole = sum(wanted.values())
-    return sum(weight for term, weight in wanted.items() if term in shown) / whole if whole else 1.0
+    weights = {term: idf[term] for term in query_terms if idf.get(term)}
+    covered = frozenset(context_terms)
+    total = sum(weights.values())
+    return sum(weight for term, weight in weights.items() if term in covered) / total if total else 1.0
 
 
 def match_of(
     before: Receipt, plan: Plan, previous: str | Context | Receipt, reader: Reader, similarity: Callable[[str, str], float]
 ) -> float:
-    """Return how much of the new question the previous context covers.
+    """Return the share of the new query that the previous context covers, 0..1.
 
-    Shared words decide; if they say too little, the similarity of the two questions counts.
+    Shared terms decide. If they cover too little, the similarity of the two queries counts as well.
     """
     query = plan.request.query
     terms = analysis.terms(query)
-    held = [*before.signals.terms, *_terms(shown_records(before, reader, previous))]
-    by_words = term_coverage(terms, held, reader.idf(terms))
+    context_terms = [*before.signals.terms, *_terms(shown_records(before, reader, previous))]
+    by_words = term_coverage(terms, context_terms, reader.idf(terms))
     if by_words >= MIN_MATCH or plan.signals.embedding is None or before.request.is_forgotten:
         return by_words
     return max(by_words, similarity(before.request.query, query))
 
 
-def shown_records(receipt: Receipt, state: Reader, context: str | Context | Receipt) -> dict[str, tuple[Record, str]]:
-    """The records that a context showed, each with the line that it showed; given texts where the context is at hand."""
-    kept = {entry.id: entry.level for entry in receipt.items}
-    found = state.get(list(kept))
+def shown_records(receipt: Receipt, reader: Reader, context: str | Context | Receipt) -> dict[str, tuple[Record, str]]:
+    """Return the records that a context showed, by id, each with its line. Extra texts need the context itself."""
+    levels = {entry.id: entry.level for entry in receipt.items}
+    records = reader.get(list(levels))
     if isinstance(context, Context):
-        found |= {item.id: item.record for item in context.items}
-    return {id: (found[id], kind_of(found[id].kind).render(found[id], level)) for id, level in kept.items() if id in found}
+        records |= {item.id: item.record for item in context.items}
+    return {
+        id: (records[id], kind_of(records[id].kind).render(records[id], level))
+        for id, level in levels.items()
+        if id in records
+    }
 
 
 def _terms(lines: Mapping[str, tuple[Record, str]]) -> list[str]:
@@ -118,14 +122,14 @@ def _terms(lines: Mapping[str, tuple[Record, str]]) -> list[str]:
 
 
 def budget_left(before: Receipt, conversation_tokens: int, window: int | None, pressure: float) -> int | None:
-    """Return the budget that is left beside the conversation; None if the previous context still fits.
+    """Return the tokens that the conversation leaves for a context; None if the previous context still fits.
 
-    `window` is the size of both together and defaults to the previous budget.
+    `window` is the size of conversation and context together, and defaults to the previous budget.
     """
     if not 0 < pressure <= 1:
         raise InputError(f"pressure must be above 0 and at most 1, got {pressure!r}.")
     if not conversation_tokens and window is None:
         return None
-    whole = window if window is not None else before.budget.total
-    left = int(pressure * whole) - conversation_tokens
+    size = window if window is not None else before.budget.total
+    left = int(pressure * size) - conversation_tokens
     return None if before.budget.used <= left else max(1, left)

@@ -1,7 +1,7 @@
-"""Replay: compute a past context again from its receipt, through the same pure stages.
+"""Compute a past context again from its receipt, through the same pure stages.
 
-The recorded candidates are read at the versions that they had. What no store holds (extra texts, code, records of other
-memories) is passed in. A replay knows whether its bytes are those that the model received, and what is missing if not.
+The candidates are read at the versions that they had. Records that are not stored (extra texts, code, records of other
+memories) are passed in. The result says whether its bytes are those that the model received, and if not, what is missing.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from foveate.store.protocol import Reader
 from foveate.types import Candidate, Item, Record, Section
 
 UNSTORED_SOURCES = ("given", "frame", "text")
-"""Sources whose records are in no store: the caller passes them again, or the receipt's profile contains them."""
+"""Sources whose records are not stored: the caller passes them again, or they are in the receipt's profile."""
 
-Given = Mapping[str, Sequence[Record]]
+ExtraRecords = Mapping[str, Sequence[Record]]
 """Extra texts by slot."""
 
-External = Mapping[tuple[str, str], Record]
-"""Code and records of other memories as they are now, by source and id. One that has changed is missing."""
+ExternalRecords = Mapping[tuple[str, str], Record]
+"""Code and records of other memories as they are now, by source and id. A replay ignores those that have changed."""
 
 
 # --- prompt --------------------------------------------------------------------------------------------------------
@@ -40,7 +40,7 @@ External = Mapping[tuple[str, str], Record]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece of a prompt. `id` is that of the record it shows; a heading or a fence shows none."""
+    """A piece of a prompt. `id` is that of the record that it shows; headings and fences have none."""
 
     text: str
     id: str = ""
@@ -62,7 +62,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt in pieces. If something can no longer be read, `missing` has its ids and the prompt has only the rest."""
+    """A prompt in pieces. `missing` has the ids of items that can no longer be read and are not in it."""
 
     parts: tuple[Part, ...]
     identical: bool = True
@@ -88,12 +88,12 @@ def _part(section: Section, tag: str) -> Part:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A past context, computed again."""
+    """A past context that was computed again."""
 
     receipt: Receipt
     candidates: tuple[Candidate, ...]
     missing: tuple[str, ...]
-    """Ids of what can no longer be read."""
+    """Ids of records that can no longer be read at the version that they had."""
     sections: tuple[Section, ...]
     text: str
     tokens: int
@@ -106,7 +106,7 @@ class Replay:
 
     @property
     def same(self) -> bool:
-        """Return whether the text has the bytes that the model received."""
+        """Return whether the text is the one that the model received, byte for byte."""
         return text_hash(self.text) == self.receipt.text_hash
 
     @property
@@ -115,22 +115,22 @@ class Replay:
         if self.same:
             return ""
         reasons = []
-        given = [id for id in self.missing if id.startswith("given_")]
+        extra = [id for id in self.missing if id.startswith("given_")]
         forgotten = self.missing.count(FORGOTTEN)
-        gone = [id for id in self.missing if id not in given and id != FORGOTTEN]
-        if given:
-            reasons.append(f"{len(given)} extra texts are not stored; pass them again")
+        unreadable = [id for id in self.missing if id not in extra and id != FORGOTTEN]
+        if extra:
+            reasons.append(f"{len(extra)} extra texts are not stored; pass them again")
         if forgotten:
             reasons.append(f"{forgotten} of its records were forgotten")
-        if gone:
-            reasons.append(f"{', '.join(gone)} can no longer be read at the version it had")
+        if unreadable:
+            reasons.append(f"{', '.join(unreadable)} can no longer be read at the version it had")
         if self.receipt.renderer != RENDERER_VERSION:
-            reasons.append("records are rendered differently since")
+            reasons.append("this version of foveate renders records differently")
         return "; ".join(reasons) or "the stages that computed it have changed since"
 
     @property
     def prompt(self) -> Prompt:
-        """Return the text in pieces; if it is not the same, only the items that can still be read."""
+        """Return the prompt in pieces. If the text is not the same, it has only the items that can still be read."""
         return prompt_of(self.sections, self.tag) if self.same else self._readable()
 
     @property
@@ -150,16 +150,16 @@ class Replay:
         filled = {slot.name for slot in self.receipt.budget.slots if slot.used}
         slots = [slot for slot in self.receipt.profile.slots if slot.name in filled]
         sections = [section(slot, items.get(slot.name, []), self.tag) for slot in slots]
-        lost = tuple(entry.id for entry in self.receipt.items if (entry.id, entry.slot) not in readable)
-        return Prompt(tuple(_part(each, self.tag) for each in sections), identical=False, missing=lost)
+        missing = tuple(entry.id for entry in self.receipt.items if (entry.id, entry.slot) not in readable)
+        return Prompt(tuple(_part(each, self.tag) for each in sections), identical=False, missing=missing)
 
 
-def replay(receipt: Receipt, reader: Reader, given: Given, external: External, *, counter: str | None) -> Replay:
-    """Compute a past context again. `counter` is the store's token counter of today."""
+def replay(receipt: Receipt, reader: Reader, extra: ExtraRecords, external: ExternalRecords, *, counter: str) -> Replay:
+    """Compute a past context again. `counter` is the present token counter of the store."""
     request, profile, scope = receipt.request, receipt.profile, receipt.request.scope
-    passed = {record.id: record for group in (*given.values(), profile_records(profile, scope)) for record in group}
+    passed = {record.id: record for group in (*extra.values(), profile_records(profile, scope)) for record in group}
     candidates, missing = _read_candidates(receipt, reader, passed, external)
-    if counter != receipt.measured_by:  # the stored counts are another counter's
+    if counter != receipt.measured_by:  # the stored token counts are those of another counter
         candidates = [replace(each, record=replace(each.record, tokens=None)) for each in candidates]
     tag = fence.tag_of(reader.secret, scope.session)
     composed = compose(candidates, profile, request.filters, request.counter, receipt.measured_by, request.now, tag)
@@ -168,9 +168,9 @@ def replay(receipt: Receipt, reader: Reader, given: Given, external: External, *
 
 
 def _read_candidates(
-    receipt: Receipt, reader: Reader, passed: Mapping[str, Record], external: External
+    receipt: Receipt, reader: Reader, passed: Mapping[str, Record], external: ExternalRecords
 ) -> tuple[list[Candidate], list[str]]:
-    """Return the candidates at the versions that they had, and the ids of what is no longer there."""
+    """Return the candidates at the versions that they had, and the ids of those that can no longer be read."""
     candidates, missing = [], []
     current = reader.get([stored_id(entry.id) for entry in receipt.candidates if entry.source not in UNSTORED_SOURCES])
     for entry in receipt.candidates:
@@ -208,12 +208,12 @@ def _version(reader: Reader, ref: RecordRef | None) -> Record | None:
 
 
 def _at_version(reader: Reader, entry: CandidateEntry, current: Mapping[str, Record]) -> Record | None:
-    """Return the record of an entry as it was. A relation is made again from its link and its two entities."""
+    """Return the record of an entry at its version. A relation is made from its link and its two entities."""
     if entry.versions is not None:
         return load_relation(reader, entry.id, entry.versions)
     id = stored_id(entry.id)
     found = current.get(id)
     if found is not None and found.version != entry.version:
         earlier = reader.version(id, entry.version)
-        found = earlier and replace(earlier, tokens=None)  # its counts may be another counter's
+        found = earlier and replace(earlier, tokens=None)  # its token counts can be those of another counter
     return found if found is None or id == entry.id else part(found, entry.id)

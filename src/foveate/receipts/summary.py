@@ -1,4 +1,7 @@
-"""Lines: a context as lists, timelines and statistics show it, in figures, without candidates and ids of records."""
+"""Summaries of receipts: figures for lists, timelines and metrics, without candidates and ids of records.
+
+A summary is stored next to its receipt, so that a list of contexts does not have to unpack receipts.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,12 @@ from foveate.receipts.receipt import CONTEXT_SOURCES, Receipt
 from foveate.types import Scope
 
 MAX_SUMMARY_QUERY_CHARS = 1_000
-"""Characters of a query in a line. The query may be a whole task, and a list shows its beginning."""
+"""Characters of a query in a summary. A query can be a whole task, and lists show only its beginning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteCounts:
-    """Notes as counts, without ids."""
+    """Notes on a context as counts, without ids."""
 
     turns: int = 0
     refresh: str = ""
@@ -27,7 +30,7 @@ class NoteCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiptSummary:
-    """What lists, timelines and statistics show of a context: figures, without candidates and ids of records."""
+    """The figures of one context."""
 
     id: str
     created: int
@@ -47,18 +50,18 @@ class ReceiptSummary:
     prefix_hash: str
     prefix_tokens: int
     relevance: float | None
-    """Mean relevance of what was found for the query."""
+    """Mean relevance of the items that were found for the query."""
     precision: float | None
-    """Share of the found items that an answer used or a person called useful; None where nobody reported it."""
+    """Share of the found items that an answer used or a person marked as useful; None if there is no feedback."""
     notes: NoteCounts
     warnings: int
     forgotten: int = 0
 
 
 def summary_of(receipt: Receipt) -> ReceiptSummary:
-    """Return the line of a receipt."""
+    """Return the summary of a receipt."""
     query, budget, notes = receipt.request.query, receipt.budget, receipt.notes
-    kept = list(receipt.items)
+    items = list(receipt.items)
     return ReceiptSummary(
         id=receipt.id,
         created=receipt.created,
@@ -70,13 +73,13 @@ def summary_of(receipt: Receipt) -> ReceiptSummary:
         reserve=budget.reserve,
         framing=budget.framing,
         slots={slot.name: slot.used for slot in budget.slots if slot.used},
-        items=len(kept),
-        left_out=len(receipt.candidates) - len(kept),
+        items=len(items),
+        left_out=len(receipt.candidates) - len(items),
         ms=receipt.ms,
         text_hash=receipt.text_hash,
         prefix_hash=receipt.prefix.hash,
         prefix_tokens=receipt.prefix.tokens,
-        relevance=_relevance(kept),
+        relevance=_relevance(items),
         precision=_precision(receipt),
         notes=NoteCounts(
             turns=notes.turns,
@@ -89,8 +92,8 @@ def summary_of(receipt: Receipt) -> ReceiptSummary:
     )
 
 
-def _relevance(kept: Sequence[KeptCandidate]) -> float | None:
-    found = [entry.features.get("relevance", 0.0) for entry in kept if entry.source not in CONTEXT_SOURCES]
+def _relevance(items: Sequence[KeptCandidate]) -> float | None:
+    found = [entry.features.get("relevance", 0.0) for entry in items if entry.source not in CONTEXT_SOURCES]
     return round(fsum(found) / len(found), 6) if found else None
 
 

@@ -1,6 +1,6 @@
-"""A session turn by turn: what each context showed that the one before did not, what it withdrew, and why it was computed.
+"""The timeline of a session: its contexts, each compared with the one before, and its compactions.
 
-It compares ids and hashes, never texts.
+Contexts are compared by the ids of their items and by hashes, never by texts.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from foveate.receipts.summary import ReceiptSummary
 from foveate.types import Record
 
 COMPACTION_EVENT_TYPE = "compaction"
-"""Type of the event that a conversation was compacted. It is archived from the start: for people, not for prompts."""
+"""Type of the event that is stored when a host compacts a conversation. It is archived, so that no context shows it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionSummary:
-    """A session that contexts were computed in."""
+    """A session in which contexts were computed."""
 
     name: str
     contexts: int
@@ -28,22 +28,22 @@ class SessionSummary:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A context of a session, compared with the one before it. Everything in the first one is new."""
+    """A context of a session, compared with the one before it. In the first context everything is new."""
 
-    line: ReceiptSummary
+    summary: ReceiptSummary
     added: int
     withdrawn: int
     same_prefix: bool
 
     @property
     def refresh(self) -> str:
-        """Return why it replaced the context before it; empty if it did not."""
-        return self.line.notes.refresh
+        """Return the reason for which it replaced the context before it; empty if it did not."""
+        return self.summary.notes.refresh
 
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """The host replaced a part of the conversation by a summary."""
+    """The moment at which the host replaced a part of the conversation by a summary."""
 
     id: str
     at: int
@@ -57,27 +57,28 @@ class Timeline:
     turns: tuple[Turn, ...]
     compactions: tuple[Compaction, ...]
     earlier: bool
-    """There are turns before these."""
+    """The session has turns before these."""
 
 
 def timeline_of(
     session: str,
-    lines: Sequence[ReceiptSummary],
-    shown: Mapping[str, Sequence[str]],
+    summaries: Sequence[ReceiptSummary],
+    shown_ids: Mapping[str, Sequence[str]],
     compactions: Sequence[Record],
     limit: int,
 ) -> Timeline:
-    """Return the latest `limit` turns. `lines` come newest first, with one more that the first turn is compared with.
+    """Return the latest `limit` turns of a session.
 
-    `shown` has the ids that each context showed.
+    `summaries` come newest first, with one more than `limit`, which the first turn is compared with. `shown_ids` has the ids
+    of the items of each context.
     """
-    in_order = [None, *reversed(lines)]
-    turns = tuple(_turn(before, line, shown) for before, line in pairwise(in_order) if line is not None)
-    compacted = tuple(Compaction(event.id, event.created) for event in reversed(compactions))
-    return Timeline(session, turns[-limit:], compacted, earlier=len(lines) > limit)
+    in_order = [None, *reversed(summaries)]
+    turns = tuple(_turn(before, summary, shown_ids) for before, summary in pairwise(in_order) if summary is not None)
+    events = tuple(Compaction(event.id, event.created) for event in reversed(compactions))
+    return Timeline(session, turns[-limit:], events, earlier=len(summaries) > limit)
 
 
-def _turn(before: ReceiptSummary | None, line: ReceiptSummary, shown: Mapping[str, Sequence[str]]) -> Turn:
-    old, new = (set(shown.get(each.id, ())) if each else set() for each in (before, line))
-    same_prefix = before is not None and before.prefix_hash == line.prefix_hash
-    return Turn(line, len(new - old), len(old - new), same_prefix)
+def _turn(before: ReceiptSummary | None, summary: ReceiptSummary, shown_ids: Mapping[str, Sequence[str]]) -> Turn:
+    old, new = (set(shown_ids.get(each.id, ())) if each else set() for each in (before, summary))
+    same_prefix = before is not None and before.prefix_hash == summary.prefix_hash
+    return Turn(summary, len(new - old), len(old - new), same_prefix)

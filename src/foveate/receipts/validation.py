@@ -1,6 +1,6 @@
-"""Validation of a context (001): is it within its budget, where did the tokens go, what could be better.
+"""Validate a context (001): compare it with its budget, break its tokens down by slot, and suggest better settings.
 
-It reads a receipt and nothing else. Each suggestion names a setting and a number.
+Only the receipt is read. Each suggestion names a setting and a number.
 """
 
 from __future__ import annotations
@@ -15,39 +15,39 @@ from foveate.receipts.receipt import Receipt
 from foveate.types import LEVELS, Slot
 
 LARGE_SHARE = 0.1
-"""A slot with this share of the budget is large enough to be missed if nothing was found for it."""
+"""An empty slot is reported only if the profile gives it at least this share of the budget."""
 
 SLACK_FACTOR = 1.1
-"""A smaller budget is suggested with this much room for blank lines and rounding."""
+"""A suggested budget is larger than the tokens that are needed by this factor, for blank lines and rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """Whether a context is within its budget, where the tokens went, and what could be better."""
+    """The result of validating a context. `valid` means that it is within its budget."""
 
     valid: bool
     token_count: int
     max_tokens: int
     breakdown: Mapping[str, int]
-    """Tokens by slot, with the `reserved` ones and the `total`."""
+    """Tokens by slot, and under `reserved` and `total` the reserve and the sum of all."""
     warnings: tuple[str, ...]
     suggestions: tuple[str, ...]
-    """Each names a setting and a number. There is one for each kind of loss, whatever the number of slots."""
+    """At most one for each kind of loss, even if several slots are affected."""
 
 
 def validate(receipt: Receipt) -> Validation:
     """Validate a context (001)."""
     budget = receipt.budget
-    no_sight = _empty_without_input(receipt)
+    without_input = _empty_without_input(receipt)
     suggestions = (
-        _no_room(receipt),
+        _larger_budget(receipt),
         _below_min_score(receipt),
         _nothing_found(receipt),
-        "" if no_sight else _no_file_of_task(receipt),
+        "" if without_input else _no_file_of_task(receipt),
         _shown_in_parts(receipt),
         _beyond_max_items(receipt),
         _stale(receipt),
-        _unused_budget(receipt),
+        _smaller_budget(receipt),
     )
     breakdown = {slot.name: slot.used for slot in budget.slots}
     return Validation(
@@ -55,13 +55,13 @@ def validate(receipt: Receipt) -> Validation:
         token_count=budget.used,
         max_tokens=budget.ceiling,
         breakdown={**breakdown, "reserved": budget.reserve, "total": budget.used + budget.reserve},
-        warnings=(*receipt.warnings, *no_sight),
+        warnings=(*receipt.warnings, *without_input),
         suggestions=tuple(suggestion for suggestion in suggestions if suggestion),
     )
 
 
 def _empty_without_input(receipt: Receipt) -> list[str]:
-    """Name the slots that are empty because their source had nothing to read, and why."""
+    """Name the slots that are empty because their source had nothing to read, with its reason."""
     empty = {slot.name for slot in _empty_slots(receipt)}
     slots_by_note: dict[str, list[str]] = {}
     for report in receipt.sources:
@@ -70,16 +70,16 @@ def _empty_without_input(receipt: Receipt) -> list[str]:
     return [f"{note} Left empty: {', '.join(dict.fromkeys(slots))}." for note, slots in slots_by_note.items() if slots]
 
 
-def _no_room(receipt: Receipt) -> str:
-    """Suggest a larger budget if something did not fit or is shortened."""
+def _larger_budget(receipt: Receipt) -> str:
+    """Suggest a larger budget if candidates did not fit or are shortened."""
     slots = _slots(receipt)
-    lost = Counter(entry.slot for entry in receipt.left_out if entry.reason == "budget")
-    short = Counter(entry.slot for entry in receipt.items if _is_shortened(entry, slots[entry.slot]))
-    if not lost and not short:
+    omitted = Counter(entry.slot for entry in receipt.left_out if entry.reason == "budget")
+    shortened = Counter(entry.slot for entry in receipt.items if _is_shortened(entry, slots[entry.slot]))
+    if not omitted and not shortened:
         return ""
-    losses = [f"{number} in {name!r} did not fit" for name, number in lost.most_common()]
-    losses += [f"{number} in {name!r} are shortened" for name, number in short.most_common()]
-    worst = (lost or short).most_common(1)[0][0]
+    losses = [f"{number} in {name!r} did not fit" for name, number in omitted.most_common()]
+    losses += [f"{number} in {name!r} are shortened" for name, number in shortened.most_common()]
+    worst = (omitted or shortened).most_common(1)[0][0]
     granted = next(slot.granted for slot in receipt.budget.slots if slot.name == worst)
     setting = "share" if slots[worst].tokens is None else "tokens"
     return (
@@ -99,35 +99,36 @@ def _below_min_score(receipt: Receipt) -> str:
     for slot in _empty_slots(receipt):
         scores = [each.score for each in receipt.left_out if each.slot == slot.name and each.reason == "min_score"]
         if scores:
-            floor = f"slots.{slot.name}.min_score is {slot.min_score:g}"
-            parts.append(f"the best of {len(scores)} for {slot.name!r} has {max(scores):.2f}, and {floor}")
+            minimum = f"slots.{slot.name}.min_score is {slot.min_score:g}"
+            parts.append(f"the best of {len(scores)} for {slot.name!r} has {max(scores):.2f}, and {minimum}")
     return f"Nothing scored high enough: {'; '.join(parts)}." if parts else ""
 
 
 def _nothing_found(receipt: Receipt) -> str:
     """Name the large slots for which a search found nothing."""
-    own_tokens = {slot.name: slot.base for slot in receipt.budget.slots}
+    base_tokens = {slot.name: slot.base for slot in receipt.budget.slots}
     large = LARGE_SHARE * receipt.budget.ceiling
     without_input = {slot for report in receipt.sources if report.note for slot in report.slots}
-    seen = {entry.slot for entry in receipt.candidates} | without_input
+    explained = {entry.slot for entry in receipt.candidates} | without_input
     shows_files = any(entry.source == "found_files" for entry in receipt.items)
-    searched = ("search",) if shows_files else ("search", "code")  # definitions of a shown file are not found again
-    missed = [
+    # Definitions of files that are shown whole are not searched for, so an empty slot for them is no loss.
+    searched = ("search",) if shows_files else ("search", "code")
+    empty = [
         slot
         for slot in _empty_slots(receipt)
-        if slot.source in searched and slot.name not in seen and own_tokens[slot.name] >= large
+        if slot.source in searched and slot.name not in explained and base_tokens[slot.name] >= large
     ]
-    if not missed:
+    if not empty:
         return ""
-    suggestion = f"Nothing was found for {', '.join(repr(slot.name) for slot in missed)}."
-    if any(slot.source == "code" for slot in missed):
+    suggestion = f"Nothing was found for {', '.join(repr(slot.name) for slot in empty)}."
+    if any(slot.source == "code" for slot in empty):
         suggestion += " Pass `code_query` with words that the code uses."
     return suggestion
 
 
 def _no_file_of_task(receipt: Receipt) -> str:
-    asked = any(report.source == "files" and not report.found for report in receipt.sources)
-    if receipt.request.task is None or not asked:
+    found_no_file = any(report.source == "files" and not report.found for report in receipt.sources)
+    if receipt.request.task is None or not found_no_file:
         return ""
     return "The task names no file that exists here. Files in its `files` and `depends_on` are shown first, and whole."
 
@@ -149,18 +150,17 @@ def _beyond_max_items(receipt: Receipt) -> str:
 
 def _stale(receipt: Receipt) -> str:
     ids = [entry.id for entry in receipt.items if entry.stale]
-    return (
-        f"{len(ids)} point to files that are gone; `foveate edit ID --retire` drops one: {', '.join(ids[:3])}."
-        if ids
-        else ""
-    )
+    if not ids:
+        return ""
+    return f"{len(ids)} are about files that no longer exist: {', '.join(ids[:3])}. Retire each: `foveate edit ID --retire`."
 
 
-def _unused_budget(receipt: Receipt) -> str:
-    """Suggest a smaller budget. Below the total that a profile is written for, fixed slots shrink with the budget."""
+def _smaller_budget(receipt: Receipt) -> str:
+    """Suggest a smaller budget if most of the present one is not used."""
     budget, profile = receipt.budget, receipt.profile
     if any(entry.reason == "budget" for entry in receipt.left_out):
         return ""
+    # Below the total that a profile is written for, slots with fixed tokens shrink with the budget.
     fixed = {slot.name for slot in profile.slots if slot.tokens}
     fullest = max((slot.used / slot.base for slot in budget.slots if slot.name in fixed and slot.base), default=0.0)
     needed = max(budget.used + budget.reserve, min(budget.total, profile.written_for) * fullest) * SLACK_FACTOR

@@ -1,7 +1,7 @@
-"""Why an item is in a past context, or why it is not.
+"""Explain why an item is in a past context, or why it is not.
 
-A receipt lists the candidates that the sources returned. For anything else the reason is worked out on demand, from the
-request and the store: no slot asks for its kind, a filter, no shared word, or a rank beyond the limit.
+A receipt has the candidates that the sources returned. For any other record the reason is derived from the request and the
+store: no slot for its kind, a filter, no shared word, or a rank beyond the limit.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from foveate.text.query_expansion import expand_query
 from foveate.types import Filters, Profile, Record, Slot
 
 MAX_RANK = 100_000
-"""How far down a ranking a record is looked for."""
+"""Ranks among which a record is searched for."""
 
 MAX_SHOWN_WORDS = 5
 
-UNRELATED_REASONS = {
+UNRELATED_CLAUSES = {
     "task": "it is not the task that the request is for",
     "dependencies": "no completed dependency of the task handed it on",
     "transitive": "no dependency of the task depended on it",
@@ -45,26 +45,26 @@ UNRELATED_REASONS = {
     "censors": "the request does not concern its domain",
     "context_map": "no word, domain or file of the request is in its name, location or notes",
 }
-"""Why a source that goes by relation, not by rank, did not return a record."""
+"""Source -> why it did not return a record, for sources that select by a relation and have no ranking."""
 
 Reason = tuple[str, str]
-"""A reason in one word and as a clause."""
+"""A reason in one or two words, and as a clause of a sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Why:
-    """Why an item is in a context or not. As a string it is one sentence."""
+    """The reason for which an item is in a context or not. `str()` gives it as a sentence."""
 
     context: str
     id: str
     kind: str
     reason: str
-    """Why it is left out, in one or two words; empty if it is included."""
+    """The reason for which it is left out, in one or two words; empty if it is included."""
     sentence: str
     candidate: AnyCandidate | None = None
     """Its entry in the receipt; None if no source returned it."""
     score_parts: Mapping[str, float] = field(default_factory=dict)
-    """What each feature adds to the score of a candidate."""
+    """The share of each feature in the score of a candidate."""
 
     @property
     def included(self) -> bool:
@@ -73,12 +73,12 @@ class Why:
 
     @property
     def needs_tokens(self) -> int:
-        """Return how many more tokens would have shown it."""
+        """Return the number of further tokens with which it would have been shown."""
         return 0 if self.candidate is None or self.candidate.is_kept else self.candidate.needs_tokens
 
     @property
     def needs_score(self) -> float:
-        """Return how much more score would have shown it."""
+        """Return the further score with which it would have been shown."""
         return 0.0 if self.candidate is None or self.candidate.is_kept else self.candidate.needs_score
 
     def __str__(self) -> str:
@@ -99,9 +99,9 @@ def why_candidate(receipt: Receipt, entry: AnyCandidate) -> Why:
 
 
 def why_not_considered(receipt: Receipt, id: str, reader: Reader, external_sources: Collection[str] = ()) -> Why:
-    """Explain why a record was no candidate. An id of another scope is not found.
+    """Explain why no source returned a record. Raises NotFound for an id that the scope cannot see.
 
-    `external_sources` hold their records themselves, with ids that begin with the source's name.
+    `external_sources` are the names of other memories; the ids of their records begin with such a name.
     """
     record = reader.get([id]).get(id) or load_relation(reader, id)
     if record is None:
@@ -149,8 +149,8 @@ def _reason(receipt: Receipt, record: Record, reader: Reader) -> Reason:
 
 
 def _not_related(receipt: Receipt, record: Record, profile: Profile, slot: Slot) -> Reason:
-    if slot.source in UNRELATED_REASONS:
-        return "unrelated", UNRELATED_REASONS[slot.source]
+    if slot.source in UNRELATED_CLAUSES:
+        return "unrelated", UNRELATED_CLAUSES[slot.source]
     if (
         slot.source == "recent"
         and record.scope.session

@@ -1,7 +1,7 @@
-"""Why a piece of code is not in a past context: worked out from the query and the code as it is now.
+"""Explain why a piece of code is not in a past context, from its query and the present code.
 
-It does what `why` does for records: excluded, no slot for it, shown as part of its file, no shared word, or a rank beyond
-the limit. An id that is nowhere in the code is not found.
+The reasons are those of `why` for records, and two more: its file is excluded from the index, or is shown as a whole. An id
+that does not exist in the code raises NotFound.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ INCLUDABLE_REASONS = frozenset(
         "ignored",
     )
 )
-"""Reasons for an exclusion that the setting `include` overrules."""
+"""Reasons for an exclusion that the setting `include` overrides."""
 
 EXCLUDED_BY_SETTING = "excluded"
 
 
 def why_code_not_shown(receipt: Receipt, id: str, code: CodeSnapshot) -> Why:
-    """Explain why a piece of code was no candidate."""
+    """Explain why no source returned a piece of code."""
     prefix, _, rest = id.partition(":")
     path, _, name = rest.partition("::")
     if prefix == "docs":
@@ -60,7 +60,7 @@ def why_code_not_shown(receipt: Receipt, id: str, code: CodeSnapshot) -> Why:
         found = _not_indexed(code, path)
     if found is None:
         symbol = named(code, path, name) if prefix == "code" else None
-        found = _not_asked_for(receipt, prefix) or _outranked(receipt, prefix, path, symbol, code)
+        found = _source_reason(receipt, prefix) or _ranking_reason(receipt, prefix, path, symbol, code)
     reason, clause = found
     kind = KIND_OF_PREFIX[prefix]
     return Why(context=receipt.id, id=id, kind=kind, reason=reason, sentence=f"not considered: {clause}")
@@ -78,21 +78,21 @@ def _not_indexed(code: CodeSnapshot, path: str) -> Reason | None:
         return None
     for exclusion in code.index.exclusions():
         if path == exclusion.path or (exclusion.path.endswith("/") and path.startswith(exclusion.path)):
-            return _excluded(path, exclusion)
+            return _exclusion_reason(path, exclusion)
     inside = not path.startswith("/") and ".." not in path.split("/")
     if inside and (code.root / path).is_file():
         reason = exclusion_by_name(path, 0)
         excluded = Exclusion(path, reason) if reason else code.exclusion(path)
         if excluded is not None:
-            return _excluded(path, excluded)
+            return _exclusion_reason(path, excluded)
         return "not indexed", f"{path} is ignored by .gitignore; add it to `include` in [code]"
     known = code.index.file_table().by_path
-    same = [one for one in known if one.rpartition("/")[2] == path.rpartition("/")[2]]
-    hint = f" Did you mean {same[0]!r}?" if len(same) == 1 else near(path, known).partition(" Known:")[0]
-    raise NotFound(f"There is no file {path!r} in the code.{hint}")
+    same_name = [each for each in known if each.rpartition("/")[2] == path.rpartition("/")[2]]
+    hint = f" Did you mean {same_name[0]!r}?" if len(same_name) == 1 else near(path, known).partition(" Known:")[0]
+    raise NotFound(f"The code has no file {path!r}.{hint}")
 
 
-def _excluded(path: str, exclusion: Exclusion) -> Reason:
+def _exclusion_reason(path: str, exclusion: Exclusion) -> Reason:
     advice = "; add it to `include` in [code]" if exclusion.reason.partition(",")[0] in INCLUDABLE_REASONS else ""
     if exclusion.reason.startswith(OVER_LIMIT_REASON):
         advice = "; raise `max_files` in [code]"
@@ -101,8 +101,8 @@ def _excluded(path: str, exclusion: Exclusion) -> Reason:
     return "skipped", f"{path} is skipped: {exclusion.reason}{advice}"
 
 
-def _not_asked_for(receipt: Receipt, prefix: str) -> Reason | None:
-    """Return what keeps all items of this sort out."""
+def _source_reason(receipt: Receipt, prefix: str) -> Reason | None:
+    """Return the reason for which the sources of this kind of item returned none of them; None if they did."""
     wanted = SOURCES_OF_PREFIX[prefix]
     if not any(set(slot.sources) & set(wanted) for slot in receipt.profile.slots):
         return "no slot", f"no slot of profile {receipt.profile.name!r} asks for {' or '.join(map(repr, wanted))}"
@@ -114,8 +114,8 @@ def _not_asked_for(receipt: Receipt, prefix: str) -> Reason | None:
     return None
 
 
-def _outranked(receipt: Receipt, prefix: str, path: str, symbol: Symbol | None, code: CodeSnapshot) -> Reason:
-    """Return why other items of this sort were returned instead."""
+def _ranking_reason(receipt: Receipt, prefix: str, path: str, symbol: Symbol | None, code: CodeSnapshot) -> Reason:
+    """Return the reason for which the sources returned other items of this kind instead."""
     profile = receipt.profile
     if prefix == "docs":
         return "limit", f"it is beyond the {_limit(profile, 'docs')} documents that the profile asks for"
@@ -130,13 +130,13 @@ def _outranked(receipt: Receipt, prefix: str, path: str, symbol: Symbol | None, 
         return "limit", f"it is not among the {_limit(profile, 'repo_map')} files with the most weight for the query"
     if prefix == "file" and not any("found_files" in slot.sources for slot in profile.slots):
         return "unrelated", "neither the task nor the query names the file, and the profile searches for no others"
-    return _ranked(receipt, path, symbol, code)
+    return _rank_reason(receipt, path, symbol, code)
 
 
-def _ranked(receipt: Receipt, path: str, symbol: Symbol | None, code: CodeSnapshot) -> Reason:
-    """Return the reason by its present rank for the same words."""
-    asked = receipt.request.query if receipt.request.code_query is None else receipt.request.code_query
-    parsed = query.parse_query(asked)
+def _rank_reason(receipt: Receipt, path: str, symbol: Symbol | None, code: CodeSnapshot) -> Reason:
+    """Return the reason that follows from the present rank of an item for the same query."""
+    text = receipt.request.query if receipt.request.code_query is None else receipt.request.code_query
+    parsed = query.parse_query(text)
     hits = search(code.index, parsed, MAX_RANK, MAX_RANK)
     lines = code.lines(path) or []
     if symbol is None:
@@ -160,7 +160,7 @@ def _ranked(receipt: Receipt, path: str, symbol: Symbol | None, code: CodeSnapsh
 
 
 def _whole_files(receipt: Receipt) -> set[str]:
-    """Return the files that were candidates in place of their definitions, without those that were too large."""
+    """Return the files that were candidates instead of their definitions, except those that were too large."""
     entries = [(entry.id.partition(":")[2], entry.source) for entry in receipt.candidates]
     files = {path for path, source in entries if source in SOURCES_OF_PREFIX["file"]}
     return files - {path.partition("::")[0] for path, source in entries if source == "code"}

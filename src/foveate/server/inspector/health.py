@@ -9,7 +9,7 @@ from foveate import __version__
 from foveate.engine import Engine
 from foveate.errors import FoveateError
 from foveate.project.project import find
-from foveate.receipts.metrics import LATEST
+from foveate.receipts.metrics import MAX_CONTEXTS
 from foveate.server.doctor import Findings, check_environment
 from foveate.server.inspector.page import Page, PageRequest
 from foveate.store.open import read_schema_status
@@ -40,7 +40,7 @@ def health_page(request: PageRequest) -> dict[str, Any]:
             {"name": name, "description": METRIC_DESCRIPTIONS[name], **asdict(metric)}
             for name, metric in stats.metrics.items()
         ],
-        "latest": LATEST,
+        "latest": MAX_CONTEXTS,
         "days": [asdict(day) for day in stats.days if day.contexts],
         "cut": stats.days_cut,
         "problems": findings.problems,
