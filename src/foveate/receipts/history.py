@@ -257,8 +257,9 @@ class Receipts:
     def context_stats(self) -> ContextStats:
         """Return 001's statistics over the latest contexts; without an agent in the scope, over those of every agent."""
         agents = () if self._data.scope.agent is not None else self.agents()
+        # Contexts without an agent are in the list of every agent.
         lists = [self.list(agent=agent, limit=metrics.MAX_CONTEXTS) for agent in (None, *agents)]
-        summaries = {summary.id: summary for summaries in lists for summary in summaries}  # an agent also sees those of none
+        summaries = {summary.id: summary for summaries in lists for summary in summaries}
         latest = sorted(summaries.values(), key=lambda summary: (-summary.created, summary.id))
         return metrics.context_stats(latest[: metrics.MAX_CONTEXTS])
 

@@ -112,9 +112,8 @@ def by_day(summaries: Iterable[ReceiptSummary], records: Mapping[str, int], *, c
 
     `cut` says that there are more summaries than these. Their oldest day can then be incomplete and is left out.
     """
-    groups = {
-        iso(day * DAY_MS)[:10]: list(group) for day, group in groupby(summaries, lambda summary: summary.created // DAY_MS)
-    }
+    by_number = groupby(summaries, lambda summary: summary.created // DAY_MS)
+    groups = {iso(number * DAY_MS)[:10]: list(group) for number, group in by_number}
     incomplete = min(groups, default="") if cut else ""
     names = sorted(day for day in groups.keys() | records.keys() if day > incomplete)
     return tuple(_day(day, groups.get(day, []), records.get(day, 0)) for day in names)
