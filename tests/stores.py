@@ -1,4 +1,4 @@
-"""A small store with something in every table, and ways to look at a store as a whole."""
+"""A small store with rows in every table, and functions to compare whole stores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from foveate.text.embed import open_embedder as open_embedder
 from foveate.types import Scope
 
 ROWS = Path(__file__).parent / "migrations"
-"""What a store of each version held."""
+"""Dumps of stores of each version."""
 
 PROJECTS = ("main", "shop")
 EMBEDDER = "hash:8"
@@ -24,7 +24,7 @@ QUESTIONS = ("redis cache", "which port does the server use", "日本語", "depl
 
 
 def fill(path: str | Path, notes: int = 12, **options: Any) -> None:
-    """Records of several kinds, owners and projects, with history, links, receipts, names and vectors."""
+    """Fill a store with records of several kinds, owners and projects, with history, links, receipts, names and vectors."""
     for project in PROJECTS:
         with testing.engine(path, project=project, embedder=EMBEDDER, code=False, **options) as engine:
             engine.add("fact", "The server uses port 8000", subject="server", attribute="port", valid_from=1_000)
@@ -44,7 +44,7 @@ def fill(path: str | Path, notes: int = 12, **options: Any) -> None:
 
 
 def old_file(path: Path, version: int) -> Path:
-    """A store as that version left it."""
+    """Return a store as that version wrote it."""
     scripts = files("foveate.store") / "sqlite" / "migrations"
     with closing(apsw.Connection(str(path))) as connection:
         for script in sorted(item.name for item in scripts.iterdir() if item.name[:3].isdigit()):
@@ -57,7 +57,7 @@ def old_file(path: Path, version: int) -> Path:
 
 
 def rows(store: CopyableStore) -> dict[str, list[Any]]:
-    """All that is copied, table by table; without what a store counts for itself."""
+    """Return all rows that are copied, by table, without the counters that each database keeps."""
     with store.tables() as tables:
         return {table: _plain(tables, table) for table in TABLE_KEYS}
 
@@ -74,7 +74,7 @@ def _plain(tables: Any, table: str) -> list[Any]:
 
 
 def answers(store: Any) -> list[Any]:
-    """What people see: records, history, links and what questions find."""
+    """Return what users see: records, history, links and search results."""
     from foveate.engine import Engine
     from foveate.records.make import Rules
 
@@ -87,7 +87,7 @@ def answers(store: Any) -> list[Any]:
 
 
 def dump(path: str | Path) -> str:
-    """The rows of an SQLite file as statements, without its schema."""
+    """Return the rows of a SQLite file as SQL statements, without its schema."""
     lines = []
     with closing(apsw.Connection(str(path))) as connection:
         names = "select name from sqlite_schema where type = 'table' and name not like 'sqlite_%' order by name"

@@ -1,4 +1,4 @@
-"""The conformance suite: what a database must do to be a store. Subclass it, say how to open yours, run pytest.
+"""The conformance suite, which every store must pass. Subclass it, implement `open_store` and run pytest.
 
     from conformance import StoreConformance
 
@@ -9,7 +9,7 @@
         def open_backup(self, path):
             return MyStore(path)
 
-Plain asserts, and no fixture but pytest's `tmp_path`. `pytest.register_assert_rewrite("conformance")` in a `conftest.py`
+The only fixture is pytest's `tmp_path`. `pytest.register_assert_rewrite("conformance")` in a `conftest.py`
 makes failures show their values.
 """
 
@@ -18,12 +18,12 @@ from __future__ import annotations
 from conformance.scope import Receipts, Scopes
 from conformance.search import Index, Searching, Vectors
 from conformance.whole_store import Forgetting, Whole
-from conformance.writing import KeepingRecords, Links, Superseding, Versions
+from conformance.writing import AddingRecords, Links, Superseding, Versions
 
 __all__ = ["StoreConformance"]
 
 
 class StoreConformance(
-    KeepingRecords, Superseding, Versions, Links, Scopes, Receipts, Searching, Index, Vectors, Forgetting, Whole
+    AddingRecords, Superseding, Versions, Links, Scopes, Receipts, Searching, Index, Vectors, Forgetting, Whole
 ):
-    """Every test of the contract in `foveate.store.protocol`."""
+    """All tests of the protocol in `foveate.store.protocol`."""

@@ -1,4 +1,4 @@
-"""What every part of the conformance suite stands on: records made by hand, and a store that is closed again."""
+"""Helpers of the conformance suite: records and a store that is closed after the test."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _numbers = count(1)
 
 
 class Suite:
-    """A part of the suite. What a store's author brings is `open_store`; the rest has defaults."""
+    """A part of the suite. The author of a store implements `open_store`; the rest has defaults."""
 
     several_handles: ClassVar[bool] = True
-    """False where the data is one handle's own, as in memory."""
+    """False if only one handle can see the data, as in memory."""
 
     def open_store(self, tmp_path: Path, **options: Any) -> Store:
         """A store on the data that belongs to `tmp_path`, new or as an earlier handle left it.
@@ -43,7 +43,7 @@ class Suite:
         raise NotImplementedError
 
     def open_backup(self, path: Path) -> Store:
-        """A store on what `backup` wrote."""
+        """Open the file that `backup` wrote as a store."""
         raise NotImplementedError
 
     @contextmanager
@@ -56,7 +56,7 @@ class Suite:
 
     @contextmanager
     def reopened(self, tmp_path: Path, **options: Any) -> Iterator[Store]:
-        """A further handle on the same data."""
+        """Open another handle on the same data."""
         if not self.several_handles:
             pytest.skip("this store has one handle")
         with self.opened(tmp_path, **options) as store:
@@ -64,13 +64,13 @@ class Suite:
 
 
 def made(text: str, kind: str = "note", *, scope: Scope = HERE, now: int = T0, **values: Any) -> Record:
-    """A record as the engine would make it, with a new id."""
+    """Return a record as the engine would make it, with a new id."""
     id = values.pop("id", None) or f"{kind}_{next(_numbers):05d}"
     return make.make(kind, text, scope=scope, id=id, now=now, rules=Rules(), **values)
 
 
 def keep(store: Store, *found: Record, scope: Scope | None = None) -> list[AddResult]:
-    """Add records, each in a transaction of its own, in the scope that it belongs to."""
+    """Add records, each in its own transaction and scope."""
     out = []
     for record in found:
         with store.write(scope or record.scope) as writer:
@@ -79,7 +79,7 @@ def keep(store: Store, *found: Record, scope: Scope | None = None) -> list[AddRe
 
 
 def add(store: Store, text: str, kind: str = "note", **values: Any) -> Record:
-    """One new record, as the store keeps it."""
+    """Add a record and return it as the store has it."""
     return keep(store, made(text, kind, **values))[0].record
 
 
@@ -94,7 +94,7 @@ def status(store: Store, record: Record) -> str:
 
 
 def change(store: Store, record: Record, text: str, *, verb: str = "edit", **values: Any) -> Record:
-    """A new version with another text, worked out anew."""
+    """Write a new version of a record with another text."""
     names = ("tags", "subject", "attribute", "status", "trust", "valid_from", "valid_to", "created")
     carried = {name: getattr(record, name) for name in names}
     after = made(text, record.kind, scope=record.scope, id=record.id, now=record.updated + MINUTE, **carried | values)
@@ -129,5 +129,5 @@ def hits(
 
 
 def found(store: Store, query: str, kinds: Sequence[str] = (), limit: int = 10, **options: Any) -> list[str]:
-    """Ids, best first."""
+    """Return the ids of the hits, best first."""
     return [hit.record.id for hit in hits(store, query, kinds, limit, **options)]

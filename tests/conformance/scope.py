@@ -1,4 +1,4 @@
-"""The contract of scope: no read crosses a project, a user or an agent; private kinds stay in session and task."""
+"""Conformance of scopes: no read crosses a project, user or agent, and private kinds stay in their session and task."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WALLS = (
     (BOTH, ADA),
     (BOTH, CODER),
 )
-"""Whose it is, and who must not see it."""
+"""The owner of a record, and a scope that must not see it."""
 
 
 def receipt(id: str, *records: str, at: int = T0, session: str | None = None) -> StoredReceipt:
@@ -36,22 +36,22 @@ def receipt(id: str, *records: str, at: int = T0, session: str | None = None) ->
 
 
 def without_summary(id: str, at: int = T0) -> StoredReceipt:
-    """A receipt of before there were lines."""
+    """Return a receipt of a version without summaries."""
     return replace(receipt(id, at=at), summary=None)
 
 
 def lines(reader: Reader, limit: int = 10, after: tuple[int, str] | None = None, session: str | None = None) -> list[str]:
-    """The ids of the contexts of a page of lines."""
+    """Return the ids of the contexts on a page of summaries."""
     return ids_in(reader.receipt_summaries(limit, after, session))
 
 
 def ids_in(lines: Sequence[str]) -> list[str]:
-    """The ids of the contexts that the lines are of."""
+    """Return the ids of the contexts of summaries."""
     return [json.loads(line)["id"] for line in lines]
 
 
 def seen(reader: Reader, ids: list[str]) -> Iterator[str]:
-    """Every way of reading by which one of these records comes to light."""
+    """Yield the name of each read method that returns one of these records."""
     everything = {
         "get": reader.get(ids),
         "records": {record.id for record in reader.records()},
@@ -95,7 +95,7 @@ def _numbers(store: Store, scope: Scope) -> dict[str, int]:
 
 class Scopes(Suite):
     def kept(self, store: Store, scope: Scope) -> list[str]:
-        """Records that every way of reading could find."""
+        """Add records that every read method could return, and return their ids."""
         rule: Record = add(store, "Never touch the vault", "censor", scope=scope, pinned=True, key="rule")
         name = add(store, "Postgres", "entity", scope=scope)
         host = add(store, "The host of Postgres", "entity", scope=scope)
@@ -106,7 +106,7 @@ class Scopes(Suite):
         store.save_receipts(scope, [receipt("ctx_1", rule.id, name.id, session="s1"), without_summary("ctx_0")])
         return [rule.id, name.id, host.id]
 
-    def test_counts_are_of_whom_the_scope_names_and_of_everybody_where_it_names_none(self, tmp_path: Path) -> None:
+    def test_counts_include_all_owners_only_if_the_scope_names_none(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             nothing, ben = _numbers(store, HERE), replace(HERE, user="ben")
             self.kept(store, ben)
@@ -123,7 +123,7 @@ class Scopes(Suite):
                 assert len(list(seen(reader, ids))) == 25
             assert set(found(store, "vault postgres", scope=BOTH)) == set(ids)
 
-    def test_no_read_crosses_a_wall(self, tmp_path: Path) -> None:
+    def test_no_read_returns_records_of_another_scope(self, tmp_path: Path) -> None:
         for n, (owner, stranger) in enumerate(WALLS):
             folder = tmp_path / str(n)
             folder.mkdir()
@@ -134,7 +134,7 @@ class Scopes(Suite):
                     assert list(seen(reader, ids)) == [], f"{stranger} sees what is {owner}'s"
                 assert found(store, "vault postgres", scope=stranger) == []
 
-    def test_no_write_crosses_a_wall(self, tmp_path: Path) -> None:
+    def test_no_write_changes_records_of_another_scope(self, tmp_path: Path) -> None:
         for n, (owner, stranger) in enumerate(WALLS):
             folder = tmp_path / str(n)
             folder.mkdir()
@@ -151,13 +151,13 @@ class Scopes(Suite):
                     store.forget(stranger, [record.id])
                 assert get(store, record.id, owner) == record
 
-    def test_same_words_and_keys_of_two_owners_are_two_records(self, tmp_path: Path) -> None:
+    def test_same_text_and_key_of_two_owners_are_two_records(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             for n, scope in enumerate((HERE, ADA, replace(ADA, user="bob"), CODER, Scope("beta"))):
                 added = keep(store, made("Prefers short answers", scope=scope, key="pref"))[0]
                 assert (added.action, added.record.scope) == ("added", scope), n
 
-    def test_what_names_no_user_or_agent_is_shared(self, tmp_path: Path) -> None:
+    def test_records_without_user_and_agent_are_shared(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             shared = add(store, "Shared by all")
             hers = add(store, "Hers alone", scope=ADA)
@@ -165,14 +165,14 @@ class Scopes(Suite):
                 assert get(store, shared.id, scope) == shared
             assert get(store, hers.id, BOTH) == hers
 
-    def test_what_a_session_learns_is_published_to_the_project(self, tmp_path: Path) -> None:
+    def test_knowledge_from_a_session_is_visible_in_the_project(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             learned = add(store, "The parser is recursive", "fact", scope=Scope("alpha", session="s1", task="t1"))
             for scope in (HERE, Scope("alpha", session="s2"), Scope("alpha", task="t2")):
                 assert get(store, learned.id, scope) == learned
                 assert found(store, "parser", scope=scope) == [learned.id]
 
-    def test_private_kinds_stay_within_their_session_and_task(self, tmp_path: Path) -> None:
+    def test_private_kinds_are_visible_in_their_session_and_task_only(self, tmp_path: Path) -> None:
         here = Scope("alpha", session="s1", task="t1")
         with self.opened(tmp_path) as store:
             note = add(store, "Half a thought", "scratch", scope=here)
@@ -186,7 +186,7 @@ class Scopes(Suite):
                     assert list(reader.records()) == []
             assert keep(store, made("Half a thought", "scratch", scope=elsewhere[1]))[0].action == "added"
 
-    def test_unknown_project_reads_as_empty(self, tmp_path: Path) -> None:
+    def test_an_unknown_project_is_empty(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store, store.read(Scope("never written")) as reader:
             assert list(reader.records()) == []
             assert reader.recent(["note"], 5, NO_FILTERS) == []
@@ -206,7 +206,7 @@ class Receipts(Suite):
                 assert reader.receipt("ctx_a") == zlib.compress(b"ctx_a")
                 assert reader.receipt("ctx_none") is None
 
-    def test_lines_are_read_newest_first_in_pages_and_by_session(self, tmp_path: Path) -> None:
+    def test_summaries_are_read_newest_first_in_pages_and_by_session(self, tmp_path: Path) -> None:
         kept = [receipt(f"ctx_{n}", at=T0 + n // 2, session=f"s{n % 2}") for n in range(4)]
         with self.opened(tmp_path) as store:
             store.save_receipts(HERE, [*kept, receipt("ctx_9", at=T0 - 1)])
@@ -231,7 +231,7 @@ class Receipts(Suite):
                 assert reader.receipt_sessions(9) == [("s0", 1, T0 + 5), ("s2", 1, T0 + 5), ("s1", 2, T0 + 3)]
                 assert [name for name, _, _ in reader.receipt_sessions(1)] == ["s0"]
 
-    def test_what_contexts_showed_is_read_by_their_ids(self, tmp_path: Path) -> None:
+    def test_shown_items_are_read_by_the_ids_of_contexts(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             record = add(store, "Shown")
             store.save_receipts(HERE, [receipt("ctx_a", record.id, "file:a.py"), receipt("ctx_b")])
@@ -241,7 +241,7 @@ class Receipts(Suite):
             with store.read(HERE) as reader:
                 assert reader.items_shown_by(["ctx_a"]) == {"ctx_a": ["file:a.py"]}
 
-    def test_pages_go_on_where_the_last_one_ended_whatever_comes_in_between(self, tmp_path: Path) -> None:
+    def test_pages_continue_after_the_last_one_while_receipts_are_added(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             ids = [add(store, f"Number {n}", created=T0).id for n in range(3)]
             store.save_receipts(HERE, [receipt(f"ctx_{n}", at=T0) for n in range(3)])
@@ -258,7 +258,7 @@ class Receipts(Suite):
                 others = lines(reader, 9, (T0, known[-1]))
                 assert [*known, *others] == ["ctx_2", "ctx_1", "ctx_0"]
 
-    def test_receipts_do_not_move_the_revision(self, tmp_path: Path) -> None:
+    def test_receipts_do_not_change_the_revision(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             add(store, "Something")
             with store.read(HERE) as reader:
@@ -267,11 +267,11 @@ class Receipts(Suite):
             with store.read(HERE) as reader:
                 assert reader.revision == before
 
-    def test_no_receipts_are_saved_without_complaint(self, tmp_path: Path) -> None:
+    def test_saving_no_receipts_is_not_an_error(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             store.save_receipts(HERE, [])
 
-    def test_receipts_older_than_a_month_go_when_new_ones_come(self, tmp_path: Path) -> None:
+    def test_receipts_older_than_a_month_are_deleted_when_new_ones_are_saved(self, tmp_path: Path) -> None:
         month = 31 * 86_400_000
         with self.opened(tmp_path) as store:
             store.save_receipts(
@@ -282,7 +282,7 @@ class Receipts(Suite):
                 assert [stored.id for stored in reader.receipts(10)] == ["ctx_new", "ctx_mid"]
                 assert [stored.id for stored in reader.receipts(10, "note_1")] == ["ctx_mid"]
 
-    def test_forget_scrubs_every_receipt_whoever_asked(self, tmp_path: Path) -> None:
+    def test_forget_scrubs_the_receipts_of_every_owner(self, tmp_path: Path) -> None:
         def scrub(body: bytes, ids: frozenset[str], words: frozenset[str]) -> tuple[bytes, str] | None:
             return (b"scrubbed", "clean") if ids == {record.id} else None
 

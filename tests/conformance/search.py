@@ -1,4 +1,4 @@
-"""The contract of search: what is found by which words, in which order, and that the index follows every change."""
+"""Conformance of search: which words find which records, their order, and an index that follows every change."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SESSION = Scope("alpha", session="s1")
 
 
 class Searching(Suite):
-    def test_words_are_found_whatever_their_form(self, tmp_path: Path) -> None:
+    def test_words_are_found_in_every_inflection(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             record = add(store, "Caching responses reduced the latencies")
             for query in ("cache", "cached", "response", "reducing latency", "CACHING"):
@@ -123,7 +123,7 @@ class Searching(Suite):
             retire(store, next(hit.record for hit in hits(store, "vim")))
             assert found(store, "vim") == []
 
-    def test_wants_are_answered_each_by_its_kinds_and_limit(self, tmp_path: Path) -> None:
+    def test_each_group_is_answered_by_its_kinds_and_limit(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             facts = [add(store, f"Redis fact {n}", "fact").id for n in range(5)]
             notes = [add(store, f"Redis note {n}").id for n in range(5)]
@@ -153,7 +153,7 @@ class Searching(Suite):
                     writer.add(made(f"vault {n}", "event"))
             assert {hit.record.id: hit.lexical for hit in hits(store, "vault tokens", ["note"])} == before
 
-    def test_filters_hold(self, tmp_path: Path) -> None:
+    def test_filters_restrict_the_hits(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             old = add(store, "Plan alpha", created=T0 - DAY, tags=["a", "b"], trust="tool").id
             new = add(store, "Plan beta", created=T0, tags=["b"], trust="user").id
@@ -174,7 +174,7 @@ class Searching(Suite):
                 with store.read(HERE) as reader:
                     assert {r.id for r in reader.recent(["note", "fact"], 9, filters)} == expected, filters
 
-    def test_filter_that_lets_little_through_still_gives_exact_results(self, tmp_path: Path) -> None:
+    def test_a_narrow_filter_still_gives_exact_results(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             with store.write(HERE) as writer:
                 for n in range(1500):
@@ -186,7 +186,7 @@ class Searching(Suite):
             assert all("rare" in hit.record.tags for hit in got)
             assert len(hits(store, "deploy", limit=2, filters=filters)) == 2
 
-    def test_recent_gives_the_newest_first(self, tmp_path: Path) -> None:
+    def test_recent_returns_the_newest_first(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             order = [add(store, f"Happened {n}", "event", created=T0 + n).id for n in (3, 1, 2)]
             note = add(store, "Noted", created=T0 + 5).id
@@ -194,7 +194,7 @@ class Searching(Suite):
                 assert [r.id for r in reader.recent(["event"], 2, Filters())] == [order[0], order[2]]
                 assert reader.recent(["event", "note"], 9, Filters())[0].id == note
 
-    def test_salient_gives_what_matters_most_first_and_of_equals_the_newest(self, tmp_path: Path) -> None:
+    def test_most_salient_returns_the_highest_salience_then_the_newest(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             rows = ((0.2, 1), (0.9, 1), (0.5, 1), (0.5, 2))
             low, high, old, new = (
@@ -210,7 +210,7 @@ class Searching(Suite):
                 assert [r.id for r in reader.most_salient(["entity"], 9, Filters(since=T0 + 2))] == [new.id]
                 assert [r.text for r in reader.most_salient(["note", "entity"], 1, Filters())] == ["A note"]
 
-    def test_of_several_of_one_name_the_one_that_holds_and_matters_most_is_meant(self, tmp_path: Path) -> None:
+    def test_a_name_of_several_entities_means_the_active_and_most_salient_one(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             add(store, "Mira from sales", "entity", name="Mira", salience=0.4)
             meant = add(store, "Mira from the uploads", "entity", name="Mira", salience=0.6)
@@ -218,7 +218,7 @@ class Searching(Suite):
             with store.read(HERE) as reader:
                 assert reader.entities_by_name(["mira"])["mira"].id == meant.id
 
-    def test_recent_of_a_session_is_what_was_written_in_it(self, tmp_path: Path) -> None:
+    def test_recent_of_a_session_returns_the_records_written_in_it(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             mine = [add(store, f"Step {n}", "event", scope=SESSION, created=T0 + n).id for n in (2, 3, 1)]
             note = add(store, "Noted", scope=SESSION, created=T0).id
@@ -235,7 +235,7 @@ class Searching(Suite):
                     assert [r.id for r in reader.recent(["event"], 9, since, session="s1")] == [mine[1]]
                     assert [r.id for r in reader.recent(["event"], 9, Filters(), archived=True, session="s1")] == [archived]
 
-    def test_sessions_come_by_their_latest_event(self, tmp_path: Path) -> None:
+    def test_sessions_are_sorted_by_their_latest_event(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             for session, at in (("s1", 1), ("s2", 5), ("s3", 3), ("s1", 4), (None, 9)):
                 add(store, f"Happened {at}", "event", scope=replace(HERE, session=session), created=T0 + at)
@@ -249,7 +249,7 @@ class Searching(Suite):
             with store.read(Scope("beta")) as reader:
                 assert reader.sessions(9, Filters()) == {}
 
-    def test_filters_on_a_type_touch_only_their_kind(self, tmp_path: Path) -> None:
+    def test_filters_on_a_type_affect_only_their_kind(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             note = add(store, "Plan alpha", type="error").id
             error, read = (add(store, f"Plan {sort}", "event", type=sort).id for sort in ("error", "file_read"))
@@ -267,7 +267,7 @@ class Searching(Suite):
                 with store.read(HERE) as reader:
                     assert {r.id for r in reader.recent(kinds, 9, filters)} == expected, filters
 
-    def test_terms_are_found_by_how_they_begin(self, tmp_path: Path) -> None:
+    def test_terms_are_found_by_prefix(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             add(store, "Authentication and authors of the auto pilot")
             add(store, "authorised events do not count", "event")
@@ -275,7 +275,7 @@ class Searching(Suite):
                 assert set(reader.terms_with_prefix(["auth"])) == {"authent", "author"}
                 assert reader.terms_with_prefix(["auto", "pil", "zebra"]) == ["auto", "pilot"]
 
-    def test_rare_terms_are_told_from_common_ones_and_unknown_ones_are_not_there(self, tmp_path: Path) -> None:
+    def test_idf_is_higher_for_rare_terms_and_missing_for_unknown_ones(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             for n in range(5):
                 add(store, f"The upload of host {n} is slow")
@@ -287,7 +287,7 @@ class Searching(Suite):
         assert "lobbi" in known
         assert "kafka" not in known
 
-    def test_records_of_a_kind_are_counted_while_they_are_in_use(self, tmp_path: Path) -> None:
+    def test_count_includes_only_records_in_use(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             first, *_ = [add(store, f"Note number {n}") for n in range(3)]
             retire(store, first)
@@ -330,7 +330,7 @@ class Index(Suite):
             assert writer.get([first.id]) == {}
             assert writer.add(made("Pistachio")).action == "added"
 
-    def test_statistics_return_to_where_they_were(self, tmp_path: Path) -> None:
+    def test_relevance_returns_to_its_value_after_a_forget(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             keep(store, made("Steady words here"), made("Other words there"))
             before = [(hit.record.id, hit.lexical) for hit in hits(store, "steady words")]
@@ -342,7 +342,7 @@ class Index(Suite):
 
 
 class Vectors(Suite):
-    """With the deterministic embedder; a store without vectors overrides these."""
+    """Tests with the deterministic embedder. A store without vectors overrides them."""
 
     model = embedder()
 
@@ -351,7 +351,7 @@ class Vectors(Suite):
             return writer.add(made(text, **values), self.model.embed([text])[0]).record.id  # type: ignore[arg-type]
 
     def near(self, store: Store, query: str, limit: int = 3, **options: object) -> list[str]:
-        """Found by vector alone: the words of the query are nowhere."""
+        """Return the texts found by vector alone: no record contains the words of the query."""
         vector = self.model.query(query)
         return [hit.record.id for hit in hits(store, "", limit=limit, vector=vector, **options)]  # type: ignore[arg-type]
 
@@ -365,7 +365,7 @@ class Vectors(Suite):
             assert relevance[near].vector is not None
             assert all(0.0 <= (hit.vector or 0.0) <= 1.0 for hit in both)
 
-    def test_vectors_are_counted_for_whom_the_scope_names(self, tmp_path: Path) -> None:
+    def test_vectors_are_counted_for_the_owners_that_the_scope_names(self, tmp_path: Path) -> None:
         with self.opened(tmp_path, embedding_namespace=self.model.fingerprint) as store:
             self.put(store, "caching responses")
             ada, ben = (replace(HERE, user=name) for name in ("ada", "ben"))
@@ -417,7 +417,7 @@ class Vectors(Suite):
                 pass
             assert self.near(store, "cached pages") == [kept]
 
-    def test_filters_and_walls_hold_for_vectors_too(self, tmp_path: Path) -> None:
+    def test_filters_and_scopes_restrict_vector_hits(self, tmp_path: Path) -> None:
         with self.opened(tmp_path, embedding_namespace=self.model.fingerprint) as store:
             for n in range(150):
                 self.put(store, f"cached page {n}")
@@ -427,7 +427,7 @@ class Vectors(Suite):
             assert self.near(store, "cached page", kinds=("fact",)) == [fact]
             assert self.near(store, "cached page", scope=Scope("beta")) == []
 
-    def test_a_filter_that_lets_little_through_loses_nothing(self, tmp_path: Path) -> None:
+    def test_a_narrow_filter_loses_no_vector_hit(self, tmp_path: Path) -> None:
         with self.opened(tmp_path, embedding_namespace=self.model.fingerprint) as store:
             with store.write(HERE) as writer:
                 for n in range(400):
@@ -443,7 +443,7 @@ class Vectors(Suite):
                 assert len(passing) == 400 // share
                 assert self.near(store, "cached page", limit=5, filters=filters) == passing[:5]
 
-    def test_what_was_overruled_takes_no_place_of_what_holds(self, tmp_path: Path) -> None:
+    def test_superseded_hits_do_not_count_towards_the_limit(self, tmp_path: Path) -> None:
         with self.opened(tmp_path, embedding_namespace=self.model.fingerprint) as store:
             values = [
                 self.put(store, f"cached pages live {n} days", kind="fact", subject="page", attribute="days", now=T0 + n)

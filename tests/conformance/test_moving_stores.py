@@ -1,4 +1,4 @@
-"""Every pair of stores, copied both ways: the same rows, the same answers, and both go on being written to."""
+"""Copies between every pair of stores have the same rows and search results, and both can be written to afterwards."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
-    """Where a new store of a sort can be."""
+    """Return a function that names a place for a new store of a type."""
     numbers = count(1)
     made_here: list[str] = []
 
@@ -72,7 +72,7 @@ def secret_of(store: Any) -> str:
 
 
 def source_at(place: Any, sort: str, full: Path) -> str:
-    """The sample, in a store of this sort; on PostgreSQL with records whose numbers two projects share."""
+    """Return the sample in a store of this type. On PostgreSQL, two projects have records with the same numbers."""
     at: str = place(sort)
     with closing(SQLiteStore(full)) as sample, opened(at) as store:
         copy_store(sample, store)
@@ -84,7 +84,7 @@ def source_at(place: Any, sort: str, full: Path) -> str:
 
 
 @pytest.mark.parametrize(("here", "there"), PAIRS)
-def test_a_copy_is_the_same_store(place: Any, full: Path, here: str, there: str) -> None:
+def test_a_copy_equals_its_source(place: Any, full: Path, here: str, there: str) -> None:
     source, target = source_at(place, here, full), place(there)
     with opened(source, embedding_namespace=SPACE) as left:
         with opened(target) as right:
@@ -104,7 +104,7 @@ def test_a_copy_is_the_same_store(place: Any, full: Path, here: str, there: str)
 
 
 @pytest.mark.parametrize(("here", "there"), PAIRS)
-def test_copying_again_brings_the_target_up_to_date(
+def test_copying_again_updates_the_target(
     place: Any, full: Path, here: str, there: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_copy, "PAGE_ROWS", 7)
@@ -121,7 +121,7 @@ def test_copying_again_brings_the_target_up_to_date(
 
 
 @pytest.mark.parametrize(("here", "there"), PAIRS)
-def test_a_round_trip_gives_back_every_row(place: Any, full: Path, here: str, there: str) -> None:
+def test_a_round_trip_preserves_every_row(place: Any, full: Path, here: str, there: str) -> None:
     source, between, back = source_at(place, here, full), place(there), place(here)
     for left, right in ((source, between), (between, back)):
         with opened(left) as one, opened(right) as other:
@@ -170,7 +170,7 @@ def test_a_copy_waits_for_the_writers_of_its_target(place: Any, full: Path) -> N
         assert found(elsewhere, "copy waits")
 
 
-def test_a_backup_of_a_shared_store_is_a_file_taken_in_one_moment(place: Any, tmp_path: Path) -> None:
+def test_a_backup_of_a_shared_store_is_one_snapshot_in_a_file(place: Any, tmp_path: Path) -> None:
     stop = threading.Event()
     with opened(place("postgres")) as store:
         add(store, "Already there")
@@ -195,7 +195,7 @@ def test_a_backup_of_a_shared_store_is_a_file_taken_in_one_moment(place: Any, tm
         assert len(list(reader.records())) == 1 + 2 * len(list(reader.all_links()))
 
 
-def test_a_backup_is_restored_into_a_shared_store_and_what_was_there_is_kept(place: Any, full: Path, tmp_path: Path) -> None:
+def test_restoring_into_a_shared_store_keeps_the_old_content_in_a_file(place: Any, full: Path, tmp_path: Path) -> None:
     with opened(place("postgres")) as store, closing(SQLiteStore(full)) as sample:
         sample.backup(tmp_path / "backup.db")
         assert restore_into_database(tmp_path / "backup.db", store) is None
@@ -210,7 +210,7 @@ def test_a_backup_is_restored_into_a_shared_store_and_what_was_there_is_kept(pla
 
 
 @pytest.mark.parametrize("sort", ["sqlite", "postgres"])
-def test_a_store_is_replaced_by_a_whole_copy_or_stays_what_it_was(place: Any, full: Path, sort: str) -> None:
+def test_a_store_is_replaced_by_a_complete_copy_or_not_at_all(place: Any, full: Path, sort: str) -> None:
     at = place(sort)
     with opened(at) as target, opened(at) as elsewhere, closing(SQLiteStore(full)) as source:
         add(target, "Porcelain kestrels")
@@ -259,7 +259,7 @@ def test_others_wait_to_write_while_a_store_is_replaced(
 
 
 class Altering:
-    """The tables of a target that stores another text than it was given."""
+    """The tables of a target that stores another text than the one it gets."""
 
     def __init__(self, tables: Any) -> None:
         self._tables = tables
@@ -275,7 +275,7 @@ class Altering:
 
 
 @pytest.mark.parametrize("sort", ["sqlite", "postgres"])
-def test_a_copy_that_is_not_the_same_is_not_kept(place: Any, full: Path, sort: str) -> None:
+def test_a_copy_that_differs_from_its_source_is_rolled_back(place: Any, full: Path, sort: str) -> None:
     with opened(place(sort)) as target, closing(SQLiteStore(full)) as source:
         add(target, "Here before")
         before = stores.rows(target)
@@ -288,7 +288,7 @@ def test_a_copy_that_is_not_the_same_is_not_kept(place: Any, full: Path, sort: s
         assert stores.rows(target) == before
 
 
-def test_a_restore_that_fails_keeps_nothing_beside_the_backup(
+def test_a_failed_restore_leaves_no_file_next_to_the_backup(
     place: Any, full: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with opened(place("postgres")) as store, closing(SQLiteStore(full)) as sample:
@@ -302,7 +302,7 @@ def test_a_restore_that_fails_keeps_nothing_beside_the_backup(
     assert [path.name for path in tmp_path.iterdir()] == ["backup.db"]
 
 
-def test_who_sees_only_some_projects_cannot_copy(postgres: Server, place: Any, tmp_path: Path) -> None:
+def test_a_role_that_sees_only_some_projects_cannot_copy(postgres: Server, place: Any, tmp_path: Path) -> None:
     url = place("postgres")
     postgres.execute("create role copier login")
     try:
@@ -322,7 +322,7 @@ def test_who_sees_only_some_projects_cannot_copy(postgres: Server, place: Any, t
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_program_of_the_older_version_stops(place: Any) -> None:
+def test_a_program_of_an_older_version_raises(place: Any) -> None:
     url = place("postgres")
     with opened(url) as old:
         kept = add(old, "Kept before")

@@ -1,4 +1,4 @@
-"""The PostgreSQL store keeps the contract."""
+"""The PostgreSQL store passes the conformance suite."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from postgres_server import Server
 
 @pytest.fixture(scope="module")
 def template(postgres: Server) -> str:
-    """A database with the schema and nothing in it: copying it is quicker than migrating each time."""
+    """Return an empty database with the schema. Copying it is faster than migrating for each test."""
     url = postgres.database()
     PostgresStore(url).close()
     return url
@@ -33,7 +33,7 @@ class TestPostgres(StoreConformance):
             postgres.drop(url)
 
     def open_store(self, tmp_path: Path, **options: Any) -> Store:
-        """Each folder stands for a database of its own."""
+        """Open a store on a database of its own for each folder."""
         if tmp_path not in self.urls:
             self.urls[tmp_path] = self.server.database(like=self.template)
             with psycopg.connect(self.urls[tmp_path]) as connection:  # as if it were made anew

@@ -1,4 +1,4 @@
-"""The SQLite store keeps the contract, in a file and in memory."""
+"""The SQLite store passes the conformance suite, in a file and in memory."""
 
 from __future__ import annotations
 

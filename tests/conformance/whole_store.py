@@ -1,4 +1,4 @@
-"""The contract of a store as a whole: forgetting, several hands at once, copies, and a clean bill of health."""
+"""Conformance of a store as a whole: forgetting, concurrent access, backups, exports and health."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def memory_of(store: Store, scope: Scope = HERE) -> Memory:
 
 
 class Forgetting(Suite):
-    def test_forget_says_what_it_removed(self, tmp_path: Path) -> None:
+    def test_forget_returns_the_number_of_removed_rows(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             name = add(store, "Postgres", "entity", aliases=["pg"])
             name = change(store, name, "Postgres database", name="Postgres", aliases=["pg"])
@@ -42,7 +42,7 @@ class Forgetting(Suite):
                 with pytest.raises(NotFound):
                     reader.history(name.id)
 
-    def test_forgetting_what_is_not_there_changes_nothing(self, tmp_path: Path) -> None:
+    def test_forgetting_an_unknown_record_changes_nothing(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             here, away = add(store, "Here"), add(store, "Away", scope=Scope("beta"))
             with store.read(HERE) as reader:
@@ -55,7 +55,7 @@ class Forgetting(Suite):
             with store.read(HERE) as reader:
                 assert reader.revision == before
 
-    def test_forgotten_words_can_be_kept_anew(self, tmp_path: Path) -> None:
+    def test_a_forgotten_text_can_be_stored_again(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             record = add(store, "Phoenix rises", key="k")
             store.forget(HERE, [record.id])
@@ -76,7 +76,7 @@ class Whole(Suite):
                 assert [record.id for record in reader.records()] == [first.id]
             assert get(store, later.id) == later
 
-    def test_thread_may_read_and_write_while_it_reads(self, tmp_path: Path) -> None:
+    def test_a_thread_can_read_and_write_while_it_reads(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             records = [add(store, f"Number {n}") for n in range(3)]
             with store.read(HERE) as reader:
@@ -85,7 +85,7 @@ class Whole(Suite):
                     retire(store, record)
             assert [getattr(get(store, record.id), "status", "") for record in records] == ["retired"] * 3
 
-    def test_writing_while_writing_is_refused_at_once(self, tmp_path: Path) -> None:
+    def test_a_second_writer_in_one_thread_is_refused_at_once(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             with store.write(HERE) as writer:
                 kept = writer.add(made("Outer")).record
@@ -117,7 +117,7 @@ class Whole(Suite):
                 assert len(list(reader.records())) == 40
             assert store.health().ok
 
-    def test_counts_say_what_is_there(self, tmp_path: Path) -> None:
+    def test_counts_include_every_table(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             retire(store, add(store, "Gone by"))
             a, b = add(store, "Here", "fact"), add(store, "There", "fact")
@@ -128,7 +128,7 @@ class Whole(Suite):
             assert counts.records == {"fact": {"active": 2}, "note": {"retired": 1}}
             assert (counts.links, counts.history, counts.receipts) == (1, 1, 0)
 
-    def test_secret_is_drawn_once_and_by_every_store_for_itself(self, tmp_path: Path) -> None:
+    def test_every_store_has_a_secret_of_its_own_that_never_changes(self, tmp_path: Path) -> None:
         folders = [tmp_path / name for name in ("one", "other")]
         secrets = []
         for folder in folders:
@@ -140,7 +140,7 @@ class Whole(Suite):
         with self.reopened(folders[0]) as store, store.read(HERE) as reader:
             assert reader.secret == secrets[0]
 
-    def test_backup_taken_while_others_write_is_whole(self, tmp_path: Path) -> None:
+    def test_a_backup_during_writes_is_consistent(self, tmp_path: Path) -> None:
         target, stop = tmp_path / "copy", threading.Event()
 
         def write() -> None:
@@ -171,7 +171,7 @@ class Whole(Suite):
         finally:
             copy.close()
 
-    def test_export_read_into_another_store_loses_nothing(self, tmp_path: Path) -> None:
+    def test_an_export_imported_into_another_store_loses_nothing(self, tmp_path: Path) -> None:
         (tmp_path / "one").mkdir()
         (tmp_path / "two").mkdir()
         with self.opened(tmp_path / "one") as one, self.opened(tmp_path / "two") as two:
@@ -202,7 +202,7 @@ class Whole(Suite):
             assert (again.added, again.known) == (0, 5)
             assert [hit.record.id for hit in second.search("port")] == [hit.record.id for hit in first.search("port")]
 
-    def test_export_of_one_user_holds_nothing_of_another(self, tmp_path: Path) -> None:
+    def test_an_export_of_one_user_contains_nothing_of_another(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             ada = memory_of(store, Scope("alpha", user="ada"))
             one, two = ada.add("note", "Hers one").record, ada.add("note", "Hers two").record
@@ -210,7 +210,7 @@ class Whole(Suite):
             assert list(export_lines(memory_of(store, Scope("alpha", user="bob")).data)) == []
             assert len(list(export_lines(ada.data))) == 3
 
-    def test_store_that_was_written_to_is_healthy(self, tmp_path: Path) -> None:
+    def test_a_store_is_healthy_after_writes(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             record = add(store, "Something to index, long enough to be looked for in it")
             retire(store, change(store, record, "Something else to index, long enough to be looked for"))

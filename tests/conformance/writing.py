@@ -1,4 +1,4 @@
-"""The contract of writing: what is kept, what it does to what was there, and how it is taken back."""
+"""Conformance of writing: stored records, superseded values, versions, undo and links."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from foveate.types import Link, Record, Scope
 
 
 def port(value: int, at: int = T0, **values: Any) -> Record:
-    """A keyed fact: the port of the server."""
+    """Return a keyed fact: the port of the server."""
     return made(f"The server listens on {value}", "fact", subject="server", attribute="port", valid_from=at, **values)
 
 
@@ -48,8 +48,8 @@ def everything(store: Store, scope: Scope = HERE) -> list[Record]:
         return list(reader.records())
 
 
-class KeepingRecords(Suite):
-    def test_record_comes_back_with_every_column_as_it_was_kept(self, tmp_path: Path) -> None:
+class AddingRecords(Suite):
+    def test_a_record_is_read_with_every_column_as_stored(self, tmp_path: Path) -> None:
         scope = Scope("alpha", user="ada", agent="coder", session="s1", task="t1")
         record = made(
             "Payments go through src/pay/gateway.py, never around it.\n\n" + "It retries three times. " * 60,
@@ -62,14 +62,14 @@ class KeepingRecords(Suite):
             assert keep(store, record)[0].record == record
             assert get(store, record.id, scope) == record
 
-    def test_text_of_any_script_and_length_comes_back_unchanged(self, tmp_path: Path) -> None:
+    def test_texts_of_any_script_and_length_are_read_unchanged(self, tmp_path: Path) -> None:
         texts = ["x", "naïve café — “quoted” 🙂", "日本語のテキスト", "line\n\n  indented\ttabbed", "w" * 900_000]
         with self.opened(tmp_path) as store:
             kept = [add(store, text) for text in texts]
             assert [get(store, record.id) for record in kept] == kept
             assert [record.text for record in kept] == texts
 
-    def test_three_lengths_are_kept_with_their_token_counts(self, tmp_path: Path) -> None:
+    def test_three_lengths_are_stored_with_their_token_counts(self, tmp_path: Path) -> None:
         given = made("The long version. " * 50, summary="The middle one.", micro="Short.")
         shortened = made("The long version of something else. " * 50)
         with self.opened(tmp_path) as store:
@@ -81,14 +81,14 @@ class KeepingRecords(Suite):
                 assert kept.tokens is not None
                 assert kept.tokens["full"] > kept.tokens["summary"] >= kept.tokens["micro"] > 0
 
-    def test_records_are_there_for_the_next_handle(self, tmp_path: Path) -> None:
+    def test_records_are_visible_to_the_next_handle(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             record = add(store, "Kept beyond the handle")
             with self.reopened(tmp_path) as other:
                 assert get(other, record.id) == record
                 assert found(other, "beyond handle") == [record.id]
 
-    def test_same_callers_key_changes_nothing(self, tmp_path: Path) -> None:
+    def test_a_known_key_changes_nothing(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             first = add(store, "Said once", key="call-7")
             before = revision(store)
@@ -97,7 +97,7 @@ class KeepingRecords(Suite):
             assert everything(store) == [first]
             assert revision(store) == before
 
-    def test_same_content_is_confirmed_and_stays_one_record(self, tmp_path: Path) -> None:
+    def test_the_same_content_confirms_one_record(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             first = add(store, "The API is versioned", trust="agent")
             again = keep(store, made("the  API is VERSIONED", trust="user", now=T0 + DAY))[0]
@@ -107,17 +107,17 @@ class KeepingRecords(Suite):
             assert kept.data["confirmations"] == 1
             assert kept.updated == T0 + DAY
 
-    def test_same_words_of_another_kind_are_another_record(self, tmp_path: Path) -> None:
+    def test_the_same_text_of_another_kind_is_another_record(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             keep(store, made("Use tabs"), made("Use tabs", "pattern"))
             assert len(everything(store)) == 2
 
-    def test_what_was_retired_can_be_said_again(self, tmp_path: Path) -> None:
+    def test_a_retired_text_can_be_added_again(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             retire(store, add(store, "Deploy on Fridays"))
             assert keep(store, made("Deploy on Fridays"))[0].action == "added"
 
-    def test_events_are_told_apart_by_key_only(self, tmp_path: Path) -> None:
+    def test_events_with_the_same_text_are_separate_unless_their_key_is_the_same(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             first, second = add(store, "ran pytest", "event"), add(store, "ran pytest", "event")
             keyed = add(store, "ran ruff", "event", key="e1")
@@ -126,13 +126,13 @@ class KeepingRecords(Suite):
             with pytest.raises(InputError, match="append-only"):
                 change(store, first, "ran something else")
 
-    def test_kind_that_repeats_keeps_both_of_two_alike(self, tmp_path: Path) -> None:
+    def test_a_kind_that_allows_duplicates_stores_both(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             one, two = add(store, "Run the tests", "task"), add(store, "Run the tests", "task")
             assert one.id != two.id
             assert add(store, "Run the tests", "task", key="k").id == add(store, "Or others", "task", key="k").id
 
-    def test_record_is_found_by_its_owners_key_the_nearest_owner_first(self, tmp_path: Path) -> None:
+    def test_by_key_returns_the_record_of_the_nearest_owner(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             shared = add(store, "For all", key="k")
             own = add(store, "For the coder", key="k", scope=replace(HERE, agent="coder"))
@@ -142,7 +142,7 @@ class KeepingRecords(Suite):
             with store.read(replace(HERE, agent="coder")) as reader:
                 assert reader.by_key("k") == own
 
-    def test_key_of_a_session_is_nearer_than_that_of_all_where_the_kind_is_private(self, tmp_path: Path) -> None:
+    def test_a_session_is_a_nearer_owner_only_for_private_kinds(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             inside = replace(HERE, session="s1")
             shared, own = add(store, "For all", "scratch", key="k"), add(store, "Here", "scratch", key="k", scope=inside)
@@ -150,14 +150,14 @@ class KeepingRecords(Suite):
                 with store.read(scope) as reader:
                     assert reader.by_key("k") == nearest
 
-    def test_older_record_is_found_by_a_key_of_two_owners_that_are_as_near(self, tmp_path: Path) -> None:
+    def test_by_key_returns_the_older_record_of_two_equally_near_owners(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             older = add(store, "For the coder", key="k", scope=replace(HERE, agent="coder"), now=T0)
             add(store, "For Ada", key="k", scope=replace(HERE, user="ada"), now=T0 + 1)
             with store.read(replace(HERE, user="ada", agent="coder")) as reader:
                 assert reader.by_key("k") == older
 
-    def test_record_of_a_kind_that_nobody_here_knows_is_found_by_its_key(self, tmp_path: Path) -> None:
+    def test_by_key_returns_records_of_unregistered_kinds(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             KINDS["recipe"] = replace(KINDS["note"], name="recipe")
             try:
@@ -212,7 +212,7 @@ class KeepingRecords(Suite):
             with pytest.raises(NotFound), store.write(HERE) as writer:
                 writer.count_uses(["fact_unknown"])
 
-    def test_growth_counts_what_is_new_and_which_facts_were_confirmed(self, tmp_path: Path) -> None:
+    def test_growth_counts_new_records_and_confirmed_facts(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             add(store, "An old one", created=T0 - 9 * DAY)
             for text in ("One fact", "Another fact", "One fact"):
@@ -225,7 +225,7 @@ class KeepingRecords(Suite):
         assert found == {"first": T0 - 9 * DAY, "added": 3, "facts": 2, "confirmed": 1}
         assert by_day == {START[:10]: 3}
 
-    def test_growth_by_day_counts_what_was_written_each_day(self, tmp_path: Path) -> None:
+    def test_growth_by_day_counts_the_records_of_each_day(self, tmp_path: Path) -> None:
         midnight = T0 // DAY * DAY
         with self.opened(tmp_path) as store:
             for n, at in enumerate((midnight - 1, midnight, midnight + DAY - 1, midnight - 5 * DAY, midnight - 9 * DAY)):
@@ -235,7 +235,7 @@ class KeepingRecords(Suite):
         days = {iso(midnight + n * DAY)[:10]: number for n, number in ((-5, 1), (-1, 1), (0, 2))}
         assert list(found.items()) == list(days.items())
 
-    def test_revision_moves_with_every_write(self, tmp_path: Path) -> None:
+    def test_every_write_changes_the_revision(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             seen = [revision(store)]
             first, second = add(store, "One"), add(store, "Two")
@@ -295,7 +295,7 @@ class Superseding(Suite):
             assert keep(store, port(9000, T0 + DAY, trust="tool"))[0].action == "confirmed"
             assert len(everything(store)) == 2
 
-    def test_disputed_value_holds_once_it_is_said_with_enough_trust(self, tmp_path: Path) -> None:
+    def test_a_disputed_value_becomes_active_when_confirmed_with_enough_trust(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             old, guess = port(8000, T0, trust="user"), port(9000, T0 + MINUTE, trust="tool")
             keep(store, old, guess)
@@ -310,7 +310,7 @@ class Superseding(Suite):
             keep(store, first, second)
             assert (status(store, first), status(store, second)) == ("superseded", "active")
 
-    def test_value_that_comes_back_is_active_again(self, tmp_path: Path) -> None:
+    def test_an_earlier_value_that_is_added_again_becomes_active(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             a, b, again = port(8000, T0), port(9000, T0 + DAY), port(8000, T0 + 2 * DAY)
             keep(store, a, b)
@@ -329,7 +329,7 @@ class Superseding(Suite):
             keep(store, *kept)
             assert [status(store, record) for record in kept] == ["active"] * 4
 
-    def test_facts_without_an_attribute_stand_side_by_side(self, tmp_path: Path) -> None:
+    def test_facts_without_an_attribute_do_not_supersede_each_other(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             keep(store, made("The server is fast", "fact", subject="server"))
             keep(store, made("The server is old", "fact", subject="server"))
@@ -337,7 +337,7 @@ class Superseding(Suite):
 
 
 class Versions(Suite):
-    def test_change_of_a_version_that_is_no_longer_current_is_a_conflict(self, tmp_path: Path) -> None:
+    def test_changing_an_outdated_version_is_a_conflict(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             record = add(store, "First")
             second = change(store, record, "Second")
@@ -347,11 +347,11 @@ class Versions(Suite):
             with store.write(HERE) as writer:
                 assert writer.change(replace(second, salience=0.9), "edit", expect_version=2).version == 3
 
-    def test_change_of_an_unknown_record_is_not_found(self, tmp_path: Path) -> None:
+    def test_changing_an_unknown_record_raises_not_found(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store, pytest.raises(NotFound):
             change(store, made("Never kept"), "Nor changed")
 
-    def test_history_lists_what_it_was_and_every_version_can_be_read(self, tmp_path: Path) -> None:
+    def test_history_lists_every_version_and_each_can_be_read(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             versions = [add(store, "Version one", tags=["a"], outcome="pending")]
             for text in ("Version two", "Version three"):
@@ -368,7 +368,7 @@ class Versions(Suite):
                 with pytest.raises(NotFound):
                     reader.history("note_none")
 
-    def test_undo_of_an_edit_restores_the_words_and_twice_is_a_redo(self, tmp_path: Path) -> None:
+    def test_undo_restores_the_text_and_a_second_undo_is_a_redo(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             before = add(store, "Original wording", tags=["x"])
             after = change(store, before, "Altered phrasing")
@@ -380,7 +380,7 @@ class Versions(Suite):
             assert replace(again, version=2, updated=after.updated) == after
             assert found(store, "altered") == [before.id]
 
-    def test_undo_of_a_retire_makes_it_findable_again(self, tmp_path: Path) -> None:
+    def test_undo_of_a_retire_makes_the_record_findable_again(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             record = add(store, "Prefer composition")
             retire(store, record)
@@ -395,7 +395,7 @@ class Versions(Suite):
             assert undo(store, record.id)[0].status == "active"
             assert found(store, "mistake") == [record.id]
 
-    def test_undo_of_a_superseding_add_brings_the_older_value_back(self, tmp_path: Path) -> None:
+    def test_undo_of_a_superseding_add_restores_the_older_value(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             old, new = port(8000, T0), port(9000, T0 + DAY)
             keep(store, old, new)
@@ -411,7 +411,7 @@ class Versions(Suite):
             with store.read(HERE) as reader:
                 assert reader.links([old.id]) == [Link(old.id, "superseded_by", new.id)]
 
-    def test_undo_takes_back_one_add_of_a_transaction_and_no_other(self, tmp_path: Path) -> None:
+    def test_undo_reverts_one_add_of_a_transaction_and_no_other(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             old = port(8000, T0)
             said = add(store, "Said before")
@@ -441,7 +441,7 @@ class Versions(Suite):
                 undo(store, new.id)
             assert status(store, new) == "active"
 
-    def test_value_does_not_hold_beside_another_after_an_undo_or_an_edit(self, tmp_path: Path) -> None:
+    def test_an_undo_or_edit_cannot_make_two_values_active(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             old = keep(store, port(8000, T0))[0].record
             retire(store, old)
@@ -457,7 +457,7 @@ class Versions(Suite):
 
 
 class Links(Suite):
-    def test_relations_are_links_between_entities_in_use(self, tmp_path: Path) -> None:
+    def test_relations_are_links_between_active_entities(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             a, b, c, gone = (add(store, f"Thing {n}", "entity") for n in range(4))
             note = add(store, "A note")
@@ -497,7 +497,7 @@ class Links(Suite):
                 assert writer.unlink(Link(a, "needs", b)) is True
                 assert writer.unlink(Link(a, "needs", b)) is False
 
-    def test_dependencies_that_run_in_a_circle_are_refused(self, tmp_path: Path) -> None:
+    def test_cyclic_dependencies_are_refused(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             ids = [add(store, f"Task {n}", "task").id for n in range(4)]
             with store.write(HERE) as writer:
@@ -510,7 +510,7 @@ class Links(Suite):
             with store.write(HERE) as writer:
                 writer.link(Link(ids[3], "near", ids[0]))
 
-    def test_link_to_nothing_is_refused(self, tmp_path: Path) -> None:
+    def test_a_link_to_a_missing_record_is_refused(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             here = add(store, "Here").id
             away = add(store, "Away", scope=Scope("beta")).id
@@ -520,7 +520,7 @@ class Links(Suite):
             with store.read(HERE) as reader:
                 assert list(reader.all_links()) == []
 
-    def test_forgotten_record_leaves_no_link_behind(self, tmp_path: Path) -> None:
+    def test_forget_removes_the_links_of_a_record(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             a, b = add(store, "Aaa").id, add(store, "Bbb").id
             with store.write(HERE) as writer:

@@ -1,4 +1,4 @@
-"""A copy or a restore that is killed at any moment leaves the old store or the new one, whole."""
+"""A copy or restore that is killed at any moment leaves either the old store or the new one, complete."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rows_of(path: Path) -> dict[str, Any]:
-    """What a store holds."""
+    """Return the rows of a store."""
     with closing(SQLiteStore(path)) as store:
         assert store.health().ok
         return stores.rows(store)
@@ -85,7 +85,7 @@ def rows_of(path: Path) -> dict[str, Any]:
 
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
-    """A store whose last writer was killed: some of it is in the log alone."""
+    """Return a store whose last writer was killed, so that some rows are in the WAL only."""
     with closing(SQLiteStore(tmp_path / "live.db")) as live:
         add(live, "Something newer than the backup")
         for log in ("", "-wal"):
@@ -101,7 +101,7 @@ def backup(source: Path, tmp_path: Path) -> Path:
 
 
 def killed_at_each_line(backup: Path, old: Path, folder: Path) -> list[Path]:
-    """The stores that a restore was to replace, in the order of the lines at which it was killed; at the last it was not."""
+    """Return the stores that a restore should replace, one for each line at which it was killed. The last one was not."""
     folder.mkdir()
     command = [sys.executable, "-c", RESTORE_BY_LINES, str(backup), str(old), str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)

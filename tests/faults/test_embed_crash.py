@@ -1,4 +1,4 @@
-"""Changing the embedder under kill -9: nothing that was written is lost, and whoever comes next goes on."""
+"""Changing the embedder under kill -9 loses nothing that was written, and the next process continues."""
 
 from __future__ import annotations
 

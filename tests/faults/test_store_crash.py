@@ -1,4 +1,4 @@
-"""The store under everything that can happen to a file: kill -9, crowds, damage, a full disk, another version's hand."""
+"""A SQLite store under kill -9, many processes, damage, a full disk and other versions of foveate."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def writer(path: Path, name: str, rounds: int) -> subprocess.Popen[str]:
 
 
 def word(n: int) -> str:
-    """A word of its own for every record, without digits, which would be told apart from it."""
+    """Return a word that occurs in one record only. It has no digits, because the analyzer would split it there."""
     return "zq" + "".join(chr(ord("b") + int(digit)) for digit in str(n)) + "k"
 
 
 def filled(path: Path, number: int = 600) -> SQLiteStore:
-    """A store of many pages."""
+    """Return a store with many pages."""
     store = SQLiteStore(path)
     with store.write(HERE) as writer:
         for n in range(number):
@@ -80,7 +80,7 @@ def ids_of(store: Store, scope: Scope = HERE) -> list[str]:
 
 
 def pages_of(path: Path, table: str) -> list[int]:
-    """The pages of a table or index, from the first one that is a leaf."""
+    """Return the leaf pages of a table or index."""
     connection = apsw.Connection(str(path))
     query = "select pageno from dbstat where name = ? and pagetype = 'leaf' order by path"
     pages = [row[0] for row in connection.execute(query, (table,))]
@@ -141,7 +141,7 @@ def current(store: Store, subject: str) -> list[foveate.Record]:
         return [record for record in reader.records() if record.subject == subject and record.status == "active"]
 
 
-def test_reader_that_stays_does_not_hold_up_the_writers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_reader_does_not_block_writers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "MAX_WAL_PAGES", 12)
     monkeypatch.setattr(sqlite, "SHORT_TIMEOUT_MS", 1)
     store = filled(tmp_path / "state.db", 20)
@@ -156,7 +156,7 @@ def test_reader_that_stays_does_not_hold_up_the_writers(tmp_path: Path, monkeypa
     store.close()
 
 
-def test_connections_go_with_their_threads(tmp_path: Path) -> None:
+def test_a_connection_is_closed_when_its_thread_ends(tmp_path: Path) -> None:
     store = SQLiteStore(tmp_path / "state.db")
     for n in range(30):
         thread = threading.Thread(target=add, args=(store, f"From thread {n}"))
@@ -180,7 +180,7 @@ def test_newer_schema_is_refused(tmp_path: Path) -> None:
         SQLiteStore(path)
 
 
-def test_file_of_another_program_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+def test_a_file_of_another_program_is_refused_and_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "places.db"
     connection = apsw.Connection(str(path))
     connection.execute("create table places (name text); insert into places values ('here')")
@@ -193,7 +193,7 @@ def test_file_of_another_program_is_refused_and_left_as_it_is(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("content", [b"This is not a database, whatever its name says. " * 200, b"\x00" * 5000])
-def test_file_that_is_no_database_is_refused_and_left_as_it_is(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_not_a_database_is_refused_and_not_changed(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "state.db"
     path.write_bytes(content)
     with pytest.raises(StoreError, match="not a foveate store"):
@@ -201,13 +201,13 @@ def test_file_that_is_no_database_is_refused_and_left_as_it_is(tmp_path: Path, c
     assert path.read_bytes() == content
 
 
-def test_store_that_is_not_there_is_not_created_unasked(tmp_path: Path) -> None:
+def test_a_missing_store_is_not_created_without_create(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="foveate init"):
         SQLiteStore(tmp_path / "state.db", create=False)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_the_error_names_a_path_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("a regular file")
     with pytest.raises(StoreError, match=r"cannot be opened. Check that its directory exists"):
         SQLiteStore(tmp_path / "file" / "state.db")
@@ -215,7 +215,7 @@ def test_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         foveate.open(tmp_path / "file" / "project")
 
 
-def test_new_analyser_indexes_again_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_analyzer_rebuilds_the_index_on_opening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "state.db"
     store = filled(path, 30)
     before = found(store, word(7))
@@ -232,7 +232,7 @@ def test_new_analyser_indexes_again_by_itself(tmp_path: Path, monkeypatch: pytes
     store.close()
 
 
-def test_another_counter_or_renderer_counts_the_tokens_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_counter_or_renderer_counts_all_tokens_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "state.db"
     store = SQLiteStore(path)
     record = add(store, "Antidisestablishmentarianism, 東京都, and naïve café owners")
@@ -291,7 +291,7 @@ def test_damaged_page_is_reported_and_the_rest_is_salvaged(tmp_path: Path) -> No
     store.close()
 
 
-def test_damaged_index_pages_cost_no_record(tmp_path: Path) -> None:
+def test_damaged_index_pages_lose_no_record(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     store = filled(path)
     ids = ids_of(store)
@@ -307,7 +307,7 @@ def test_damaged_index_pages_cost_no_record(tmp_path: Path) -> None:
     store.close()
 
 
-def test_file_that_was_cut_off_is_salvaged(tmp_path: Path) -> None:
+def test_a_truncated_file_is_salvaged(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     filled(path).close()
     size = path.stat().st_size
@@ -324,7 +324,7 @@ def test_file_that_was_cut_off_is_salvaged(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("table", ["postings", "volumes"])
-def test_emptied_index_is_noticed_and_mended(tmp_path: Path, table: str) -> None:
+def test_an_emptied_index_is_detected_and_rebuilt(tmp_path: Path, table: str) -> None:
     store = filled(tmp_path / "state.db", 50)
     store._connection().execute(f"delete from {table}")
     health = store.health()
@@ -354,7 +354,7 @@ def test_full_disk_changes_nothing(tmp_path: Path) -> None:
     store.close()
 
 
-def test_full_disk_costs_a_forget_its_rewrite_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forget_on_a_full_disk_only_misses_the_rewrite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = filled(tmp_path / "state.db", 50)
     id = ids_of(store)[0]
 
@@ -371,7 +371,7 @@ def test_full_disk_costs_a_forget_its_rewrite_and_nothing_else(tmp_path: Path, m
     store.close()
 
 
-def test_store_that_may_not_be_written_is_read_and_left_as_it_is(tmp_path: Path) -> None:
+def test_a_read_only_store_can_be_read_and_is_not_changed(tmp_path: Path) -> None:
     store = filled(tmp_path / "state.db", 3)
     store._connection().pragma("query_only", True)
     assert len(ids_of(store)) == 3
@@ -387,7 +387,7 @@ def get_or_fail(store: Store, id: str) -> foveate.Record:
     return record
 
 
-def test_forget_that_was_cut_short_is_finished_when_the_store_is_next_opened(tmp_path: Path) -> None:
+def test_an_interrupted_forget_is_finished_when_the_store_is_next_opened(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     store = filled(path, 50)
     id = ids_of(store)[7]
@@ -405,13 +405,13 @@ def test_forget_that_was_cut_short_is_finished_when_the_store_is_next_opened(tmp
 # --- many writers, long readers, free room ---------------------------------------------------------------------------
 
 
-def test_four_writers_get_their_turns_and_no_locked_error(tmp_path: Path) -> None:
+def test_four_writers_take_turns_without_lock_errors(tmp_path: Path) -> None:
     figures = measure(tmp_path, seconds=6, writers=4, readers=1)
     assert figures["missed"] == []
     assert figures["records"] > 100
 
 
-def test_stopped_process_at_the_head_of_the_line_holds_nobody_up_for_ever(
+def test_a_stopped_process_at_the_head_of_the_queue_does_not_block_writers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lock, "MAX_QUEUE_MS", 50)
@@ -421,7 +421,7 @@ def test_stopped_process_at_the_head_of_the_line_holds_nobody_up_for_ever(
     store.close()
 
 
-def test_line_that_cannot_be_made_is_gone_without(tmp_path: Path) -> None:
+def test_writers_go_on_if_the_queue_file_cannot_be_created(tmp_path: Path) -> None:
     store = SQLiteStore(tmp_path / "state.db")
     (tmp_path / "state.db-line").unlink(missing_ok=True)
     (tmp_path / "state.db-line").mkdir()
@@ -429,7 +429,7 @@ def test_line_that_cannot_be_made_is_gone_without(tmp_path: Path) -> None:
     store.close()
 
 
-def test_log_is_short_again_after_a_reader_that_stayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_wal_shrinks_after_a_long_reader_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "MAX_WAL_PAGES", 24)
     monkeypatch.setattr(sqlite, "SHORT_TIMEOUT_MS", 200)
     path = tmp_path / "state.db"
@@ -451,7 +451,7 @@ def test_log_is_short_again_after_a_reader_that_stayed(tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize("before_this_version", [False, True])
-def test_free_room_is_given_back_beyond_a_quarter(tmp_path: Path, before_this_version: bool) -> None:
+def test_free_space_beyond_a_quarter_of_the_file_is_reclaimed(tmp_path: Path, before_this_version: bool) -> None:
     path = tmp_path / "state.db"
     store = filled(path, 600)
     if before_this_version:
@@ -474,7 +474,7 @@ def test_free_room_is_given_back_beyond_a_quarter(tmp_path: Path, before_this_ve
     store.close()
 
 
-def test_forget_on_a_file_too_large_to_wait_for_is_finished_by_gc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forget_in_a_file_too_large_to_rewrite_is_finished_by_gc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "MAX_VACUUM_BYTES", 1000)
     path = tmp_path / "state.db"
     store = filled(path, 50)

@@ -1,4 +1,4 @@
-"""What was forgotten is in no byte of the store's files: not in tables, pages, the log, or anything compressed."""
+"""No byte of a forgotten record remains in the store's files: not in tables, pages, the WAL or compressed data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from records import add_record
 POOL = [
     f"{a}{b}{c}" for a in ("lan", "mor", "tek", "sul") for b in ("dig", "fer", "hop", "wis") for c in ("ton", "ber", "ka")
 ]
-"""Words of everybody else."""
+"""Words of the other records."""
 
 
 LETTERS, LENGTH = "bcdfghjklmnpqrstvwxz", 12
@@ -33,7 +33,7 @@ RUN = re.compile(f"[{LETTERS}]{{{LENGTH},}}".encode())
 
 
 def rare_words(rng: random.Random, number: int) -> list[str]:
-    """Words that nothing else in the store says."""
+    """Return words that occur in no other record."""
     return ["".join(rng.choices(LETTERS, k=LENGTH)) for _ in range(number)]
 
 
@@ -43,13 +43,13 @@ def open_at(folder: Path, clock: FixedClock) -> Engine:
 
 
 def bytes_of(folder: Path) -> bytes:
-    """The store's files as another process reads them: closing a file here would drop this process's locks on it."""
+    """Return the bytes of the store's files, read by another process: closing a file here would drop SQLite's locks."""
     files = sorted(str(path) for path in folder.iterdir() if path.name.startswith("state.db"))
     return subprocess.run(["cat", *files], capture_output=True, check=True).stdout
 
 
 def unpacked(raw: bytes) -> Iterable[bytes]:
-    """Whatever can be decompressed, from any place where a stream could begin, whole or cut off."""
+    """Yield everything that can be decompressed, from each position where a stream could begin, complete or truncated."""
     for header in (b"\x78\x5e", b"\x78\x9c", b"\x78\x01", b"\x78\xda"):
         start = raw.find(header)
         while start >= 0:
@@ -72,7 +72,7 @@ def blobs(path: Path) -> Iterable[bytes]:
 
 
 def traces(folder: Path, words: Iterable[str]) -> set[str]:
-    """Which of the words are still somewhere."""
+    """Return the words that still occur in a file."""
     raw = bytes_of(folder)
     haystack = b"\n".join((raw, raw.replace(b"\0", b""), *unpacked(raw), *blobs(folder / "state.db"))).lower()
     runs = RUN.findall(haystack)  # without the zeros, UTF-16 of either order reads as ASCII
@@ -81,14 +81,14 @@ def traces(folder: Path, words: Iterable[str]) -> set[str]:
 
 
 def others(rng: random.Random, engine: Engine, number: int) -> None:
-    """Records of everybody else, before and after: pages fill, split and merge."""
+    """Add other records before and after the secret one, so that pages fill, split and merge."""
     engine.store.add_many(
         ("note", " ".join(rng.choices(POOL, k=rng.randint(4, 60))) + f" {rng.random()}", {}) for _ in range(number)
     )
 
 
 def keep_secret(rng: random.Random, engine: Engine, words: list[str]) -> AddResult:
-    """A record that says rare words in every place that a record has."""
+    """Add a record with rare words in each of its fields."""
     values: dict[str, Any] = {"tags": [words[0]], "entities": [words[1]], "origin": words[2], "key": words[3]}
     kind = rng.choice(["fact", "note", "decision", "entity", "procedure"])
     if kind == "fact" and rng.random() < 0.7:
@@ -101,7 +101,7 @@ def keep_secret(rng: random.Random, engine: Engine, words: list[str]) -> AddResu
 
 
 def work(rng: random.Random, engine: Engine, clock: FixedClock, words: list[str], size: int) -> list[str]:
-    """Add, edit, supersede, link and ask about a record; its words are added to `words`, its ids are returned."""
+    """Add, edit, supersede, link and query a record. Append its words to `words` and return its ids."""
     words += rare_words(rng, size)
     record = keep_secret(rng, engine, words).record
     ids = [record.id]
@@ -127,7 +127,7 @@ def work(rng: random.Random, engine: Engine, clock: FixedClock, words: list[str]
 
 
 @pytest.mark.parametrize("seed", range(32))
-def test_forgotten_record_leaves_no_byte_behind(seed: int, tmp_path: Path) -> None:
+def test_a_forgotten_record_leaves_no_byte_in_any_file(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
     clock, words = FixedClock(step=7), []
     size, before, after = ((40, 9, 700, 4000)[seed % 4], rng.choice([0, 60, 250]), rng.choice([0, 60, 250]))
@@ -156,7 +156,7 @@ def records_of(engine: Engine) -> list[foveate.Record]:
         return list(reader.records())
 
 
-def test_what_is_asked_before_a_forget_and_written_after_it_holds_nothing(tmp_path: Path) -> None:
+def test_a_pending_receipt_of_a_forgotten_record_leaves_no_byte(tmp_path: Path) -> None:
     words = rare_words(random.Random(1), 12)
     with open_at(tmp_path, FixedClock(step=7)) as engine:
         record = engine.add("fact", " ".join(words)).record
@@ -166,7 +166,7 @@ def test_what_is_asked_before_a_forget_and_written_after_it_holds_nothing(tmp_pa
     assert traces(tmp_path / ".foveate", words) == set()
 
 
-def test_forgetting_from_the_own_store_empties_the_receipts_of_the_project(tmp_path: Path) -> None:
+def test_forgetting_a_personal_record_scrubs_the_receipts_of_the_project(tmp_path: Path) -> None:
     words = rare_words(random.Random(2), 12)
     own = SQLiteStore(tmp_path / "own.db")
     store = SQLiteStore(tmp_path / "state.db")
@@ -179,7 +179,7 @@ def test_forgetting_from_the_own_store_empties_the_receipts_of_the_project(tmp_p
         assert traces(tmp_path, words) == set()
 
 
-def test_reader_in_the_way_of_a_forget_is_named_in_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forget_warns_about_a_reader_that_prevents_the_rewrite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("foveate.store.sqlite.store.BUSY_TIMEOUT_MS", 50)
     words = rare_words(random.Random(3), 12)
     path = tmp_path / "state.db"

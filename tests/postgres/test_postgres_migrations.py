@@ -71,13 +71,13 @@ def shape(url: str) -> list[Any]:
         ]
 
 
-def test_rows_of_every_version_are_kept() -> None:
+def test_every_schema_version_has_a_dump() -> None:
     assert list(AS_FILE) == VERSIONS
     assert all((stores.ROWS / f"{version:03d}.sql").exists() for version in AS_FILE.values())
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_migrated_database_is_a_fresh_one_with_the_same_contents(
+def test_a_migrated_database_equals_a_fresh_one_with_the_same_contents(
     postgres: Server, template: str, tmp_path: Path, version: int
 ) -> None:
     file = stores.old_file(tmp_path / "state.db", AS_FILE[version])

@@ -1,4 +1,4 @@
-"""Stores of every earlier version become stores of this one, with old and new programs running, and killed at any moment."""
+"""Stores of every earlier version are migrated, while old and new programs run and if the process is killed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ VERSIONS = [number for number, _ in queries.migrations("sqlite")]
 NEXT = VERSIONS[-1] + 1
 
 LISTS_RECEIPTS = 4
-"""The first version that keeps a row of each receipt for lists."""
+"""The first version that stores a summary of each receipt for lists."""
 
 STEP = f"""-- A made-up step: a column, a table made anew from its rows, an index.
 alter table records add column colour text not null default 'none';
@@ -45,7 +45,7 @@ create index records_colour on records (project, colour);
 
 @pytest.fixture
 def newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The scripts of a foveate that has one migration more."""
+    """Provide the scripts of a foveate with one more migration."""
     folder = tmp_path / "newer"
     shutil.copytree(str(files("foveate.store")), folder)
     (folder / "sqlite" / "migrations" / f"{NEXT:03d}_made_up.sql").write_text(STEP, "utf-8")
@@ -62,7 +62,7 @@ def cleared(folder: Path) -> Iterator[Path]:
 
 
 def shape(path: Path) -> list[Any]:
-    """Every table and index, and the columns of each in their order."""
+    """Return every table and index with its columns in order."""
     with closing(apsw.Connection(str(path))) as connection:
         names = connection.execute("select type, name, tbl_name from sqlite_schema order by type, name").fetchall()
         return [
@@ -77,13 +77,13 @@ def version_of(path: Path) -> int:
         return int(connection.pragma("user_version"))
 
 
-def test_rows_of_every_version_are_kept() -> None:
+def test_every_schema_version_has_a_dump() -> None:
     missing = [number for number in VERSIONS if not (stores.ROWS / f"{number:03d}.sql").exists()]
     assert missing == [], "run `python tests/migrations/make.py`"
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_migrated_store_is_a_fresh_one_with_the_same_contents(tmp_path: Path, version: int) -> None:
+def test_a_migrated_store_equals_a_fresh_one_with_the_same_contents(tmp_path: Path, version: int) -> None:
     space = embedder(8).fingerprint
     old, new = stores.old_file(tmp_path / "old.db", version), tmp_path / "new.db"
     with (
@@ -120,7 +120,7 @@ def test_a_made_up_migration_gives_the_schema_that_a_fresh_store_has(tmp_path: P
     assert read_schema_status(old).is_current
 
 
-def test_a_program_of_the_older_version_stops_before_it_reads_or_writes(
+def test_a_program_of_an_older_version_raises_before_it_reads_or_writes(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     path = tmp_path / "state.db"
@@ -142,7 +142,7 @@ def test_a_program_of_the_older_version_stops_before_it_reads_or_writes(
 
 
 @pytest.mark.slow
-def test_a_transaction_that_is_open_while_another_migrates_is_waited_for(tmp_path: Path, newer: Path) -> None:
+def test_a_migration_waits_for_an_open_transaction(tmp_path: Path, newer: Path) -> None:
     path = stores.old_file(tmp_path / "state.db", VERSIONS[-1])
     with closing(apsw.Connection(str(path))) as connection:
         connection.pragma("journal_mode", "wal")
@@ -159,7 +159,7 @@ def test_a_transaction_that_is_open_while_another_migrates_is_waited_for(tmp_pat
         assert {record.salience for record in reader.records()} == {0.125}
 
 
-def test_a_schema_that_went_back_is_not_written_to(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_a_file_replaced_by_an_older_schema_is_not_written_to(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     path, kept = tmp_path / "state.db", tmp_path / "kept.db"
     SQLiteStore(path).close()
     shutil.copy(path, kept)

@@ -1,4 +1,4 @@
-"""A store copied into another is the same store: every row, whatever was there before, and whoever writes meanwhile."""
+"""Copies, backups and restores of SQLite stores keep every row, also while other processes write."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from foveate.types import Link, Scope
 
 @pytest.fixture(scope="module")
 def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with something in every table; not to be written to."""
+    """Return a store with rows in every table. Tests must not write to it."""
     folder = tmp_path_factory.mktemp("full")
     stores.fill(folder)
     return folder / ".foveate" / "state.db"
@@ -42,7 +42,7 @@ def source(full: Path, tmp_path: Path) -> Iterator[SQLiteStore]:
         yield store
 
 
-def test_a_copy_holds_every_row_and_answers_the_same(source: SQLiteStore, tmp_path: Path) -> None:
+def test_a_copy_has_every_row_and_the_same_search_results(source: SQLiteStore, tmp_path: Path) -> None:
     with closing(SQLiteStore(tmp_path / "copy.db")) as there:
         done = copy_store(source, there)
         assert min(moved.rows for moved in done.values()) > 0, "the sample has something in every table"
@@ -58,7 +58,7 @@ def test_a_copy_holds_every_row_and_answers_the_same(source: SQLiteStore, tmp_pa
             assert (reader.secret, reader.revision) == (here.secret, here.revision)
 
 
-def test_no_table_is_forgotten(source: SQLiteStore) -> None:
+def test_every_table_is_copied(source: SQLiteStore) -> None:
     with closing(apsw.Connection(source.path)) as connection:
         names = connection.execute("select name from sqlite_schema where type = 'table' and name not like 'sqlite_%'")
         assert {name for (name,) in names} == {*TABLE_KEYS, "meta"}
@@ -85,7 +85,7 @@ def test_copying_again_makes_the_target_the_same(
         assert there.health().ok or "forgotten" in there.health().problems[0]
 
 
-def test_bytes_of_what_was_replaced_are_gone_when_the_target_is_next_opened(source: SQLiteStore, tmp_path: Path) -> None:
+def test_bytes_of_replaced_rows_are_removed_when_the_target_is_next_opened(source: SQLiteStore, tmp_path: Path) -> None:
     path = tmp_path / "copy.db"
     with closing(SQLiteStore(path)) as there:
         add(there, "Quixotic marmalade")
@@ -95,7 +95,7 @@ def test_bytes_of_what_was_replaced_are_gone_when_the_target_is_next_opened(sour
     assert not any(b"marmalade" in file.read_bytes() for file in tmp_path.glob("copy.db*"))
 
 
-def test_revisions_rise_above_those_that_a_cache_may_know(source: SQLiteStore, tmp_path: Path) -> None:
+def test_revisions_rise_above_those_that_a_process_may_have_cached(source: SQLiteStore, tmp_path: Path) -> None:
     with closing(SQLiteStore(tmp_path / "copy.db")) as there:
         for n in range(60):
             add(there, f"Busy {n}", scope=Scope("main"))
@@ -106,7 +106,7 @@ def test_revisions_rise_above_those_that_a_cache_may_know(source: SQLiteStore, t
             assert int(reader.revision) > known
 
 
-def test_what_is_written_to_the_source_meanwhile_is_not_half_copied(
+def test_a_write_to_the_source_during_a_copy_is_copied_completely_or_not_at_all(
     source: SQLiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_copy, "PAGE_ROWS", 10)
@@ -144,7 +144,7 @@ def backup(source: SQLiteStore, tmp_path: Path) -> Path:
     return tmp_path / "backup.db"
 
 
-def test_a_backup_is_seen_at_once_by_whoever_has_the_store_open(source: SQLiteStore, backup: Path, tmp_path: Path) -> None:
+def test_open_programs_see_a_restored_backup_at_once(source: SQLiteStore, backup: Path, tmp_path: Path) -> None:
     before = stores.rows(source)
     keep(source, *(made(f"Written since {n}", scope=Scope("main")) for n in range(5)))
     with source.read(Scope("main")) as reader:
@@ -168,7 +168,7 @@ ASKED = [1.0, *[0.0] * 49]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["restore", "copy"])
-def test_vectors_that_a_program_holds_in_memory_give_way_to_those_that_replace_them(tmp_path: Path, way: str) -> None:
+def test_cached_vectors_are_replaced_by_those_of_the_copy(tmp_path: Path, way: str) -> None:
     def filled(path: Path, number: int, turned: int) -> SQLiteStore:
         store = SQLiteStore(path, embedding_namespace="s")
         with store.write(HERE) as writer:
@@ -199,14 +199,14 @@ def test_vectors_that_a_program_holds_in_memory_give_way_to_those_that_replace_t
             assert kept.id in found(live, "nothing", limit=99, vector=ASKED)
 
 
-def test_a_store_with_records_is_not_restored_over_unasked(source: SQLiteStore, backup: Path) -> None:
+def test_a_store_with_records_is_restored_over_only_with_replace(source: SQLiteStore, backup: Path) -> None:
     before = stores.rows(source)
     with pytest.raises(Conflict, match="--replace"):
         restore(backup, source.path)
     assert stores.rows(source) == before
 
 
-def test_a_backup_is_restored_where_there_is_no_store_yet(backup: Path, source: SQLiteStore, tmp_path: Path) -> None:
+def test_a_backup_can_be_restored_to_a_new_path(backup: Path, source: SQLiteStore, tmp_path: Path) -> None:
     assert restore(backup, tmp_path / "new.db") is None
     with closing(SQLiteStore(tmp_path / "new.db")) as store:
         assert stores.answers(store) == stores.answers(source)
@@ -233,7 +233,7 @@ def spoiled(sort: str, path: Path) -> tuple[type[Exception], str]:
 
 
 @pytest.mark.parametrize("sort", ["damaged", "no database", "missing", "another program's", "of a newer foveate"])
-def test_a_file_that_cannot_be_restored_is_refused_before_anything_is_touched(
+def test_a_file_that_cannot_be_restored_is_refused_before_any_change(
     source: SQLiteStore, backup: Path, tmp_path: Path, sort: str
 ) -> None:
     before, names = stores.rows(source), sorted(tmp_path.iterdir())
@@ -244,7 +244,7 @@ def test_a_file_that_cannot_be_restored_is_refused_before_anything_is_touched(
     assert sorted(tmp_path.iterdir()) == [name for name in names if name.exists()]
 
 
-def test_a_damaged_store_is_set_aside_for_its_backup(source: SQLiteStore, backup: Path, tmp_path: Path) -> None:
+def test_a_damaged_store_is_kept_when_a_backup_replaces_it(source: SQLiteStore, backup: Path, tmp_path: Path) -> None:
     path, rows = Path(source.path), stores.rows(source)
     source.close()
     path.write_bytes(b"\x00" * 100 + path.read_bytes()[100:])
@@ -257,14 +257,14 @@ def test_a_damaged_store_is_set_aside_for_its_backup(source: SQLiteStore, backup
         assert stores.rows(store) == rows
 
 
-def test_what_is_kept_may_be_read_by_whom_the_store_may(source: SQLiteStore, backup: Path) -> None:
+def test_the_kept_file_has_the_permissions_of_the_store(source: SQLiteStore, backup: Path) -> None:
     Path(source.path).chmod(0o600)
     kept = restore(backup, source.path, replace=True)
     assert kept is not None
     assert kept.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_damaged_store_that_is_a_link_is_replaced_where_it_lies(source: SQLiteStore, backup: Path, tmp_path: Path) -> None:
+def test_the_target_of_a_link_to_a_damaged_store_is_replaced(source: SQLiteStore, backup: Path, tmp_path: Path) -> None:
     path, rows, link = Path(source.path), stores.rows(source), tmp_path / "elsewhere" / "state.db"
     source.close()
     path.write_bytes(b"\x00" * 100 + path.read_bytes()[100:])
@@ -279,7 +279,7 @@ def test_a_damaged_store_that_is_a_link_is_replaced_where_it_lies(source: SQLite
         assert stores.rows(store) == rows
 
 
-def test_the_log_of_a_damaged_store_is_set_aside_with_it(source: SQLiteStore, backup: Path, tmp_path: Path) -> None:
+def test_the_wal_of_a_damaged_store_is_kept_with_it(source: SQLiteStore, backup: Path, tmp_path: Path) -> None:
     rows, path = stores.rows(source), tmp_path / "damaged.db"
     with closing(SQLiteStore(tmp_path / "killed.db")) as killed:
         add(killed, "In the file")
@@ -297,7 +297,7 @@ def test_the_log_of_a_damaged_store_is_set_aside_with_it(source: SQLiteStore, ba
 
 
 def damage(path: Path) -> None:
-    """Damage a store in one place: it can be opened and written to, and not be copied."""
+    """Damage one page of a store, so that it can be opened and written to but not copied."""
     with closing(apsw.Connection(str(path))) as connection:
         (root,) = connection.execute("select rootpage from sqlite_schema where name = 'segments'").fetchall()[0]
     with path.open("r+b") as file:
@@ -305,9 +305,7 @@ def damage(path: Path) -> None:
         file.write(b"\xff" * 64)
 
 
-def test_what_a_program_writes_to_a_damaged_store_that_was_replaced_is_kept_with_it(
-    source: SQLiteStore, backup: Path
-) -> None:
+def test_writes_to_a_damaged_store_after_its_replacement_go_to_the_kept_file(source: SQLiteStore, backup: Path) -> None:
     path = Path(source.path)
     source.close()
     damage(path)
@@ -321,7 +319,7 @@ def test_what_a_program_writes_to_a_damaged_store_that_was_replaced_is_kept_with
     assert {"Written before", "Written afterwards"} <= texts
 
 
-def test_a_full_disk_leaves_a_damaged_store_as_it_is(
+def test_a_full_disk_leaves_a_damaged_store_unchanged(
     source: SQLiteStore, backup: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Full(apsw.Connection):
@@ -344,7 +342,7 @@ def test_a_full_disk_leaves_a_damaged_store_as_it_is(
         assert not list(path.parent.glob("*.replaced"))
 
 
-def test_looking_at_a_schema_leaves_nothing_behind(backup: Path, tmp_path: Path) -> None:
+def test_reading_a_schema_status_creates_no_files(backup: Path, tmp_path: Path) -> None:
     before, names = backup.read_bytes(), sorted(tmp_path.iterdir())
     assert read_schema_status(backup).is_current
     with closing(apsw.Connection(str(backup))) as connection:
@@ -382,7 +380,7 @@ def test_while_a_store_is_replaced_others_read_it_and_wait_to_write(
         assert len(found(before, "earlier")) == 1
 
 
-def test_a_restore_that_fails_leaves_the_store_usable_and_no_copy_of_it(
+def test_a_failed_restore_leaves_the_store_usable_and_no_kept_file(
     source: SQLiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backup, path = tmp_path / "backup.db", tmp_path / "live.db"
@@ -402,14 +400,14 @@ def test_a_restore_that_fails_leaves_the_store_usable_and_no_copy_of_it(
         assert sorted(tmp_path.iterdir()) == names
 
 
-def test_a_restore_interrupted_while_pages_are_copied_keeps_what_was_there(source: SQLiteStore, tmp_path: Path) -> None:
+def test_a_restore_interrupted_while_pages_are_copied_keeps_the_old_content(source: SQLiteStore, tmp_path: Path) -> None:
     backup, path = tmp_path / "backup.db", tmp_path / "live.db"
     source.backup(backup)
     with closing(SQLiteStore(path)) as live:
         add(live, "It was here earlier")
 
     def interrupted(frame: FrameType, event: str, called: Any) -> None:
-        """As Ctrl-C is: what runs in C comes to its end first."""
+        """Raise KeyboardInterrupt after a function in C has returned, as Ctrl-C does."""
         if event == "c_return" and called.__name__ == "step" and frame.f_code.co_name == "_overwrite_store":
             steps.append(event)
             if len(steps) == 2:  # the first one takes the lock
@@ -428,7 +426,7 @@ def test_a_restore_interrupted_while_pages_are_copied_keeps_what_was_there(sourc
         assert len(found(before, "earlier")) == 1
 
 
-def test_a_backup_with_a_program_in_it_is_refused(source: SQLiteStore, tmp_path: Path) -> None:
+def test_a_backup_with_a_trigger_is_refused(source: SQLiteStore, tmp_path: Path) -> None:
     backup = tmp_path / "backup.db"
     source.backup(backup)
     with closing(apsw.Connection(str(backup))) as connection:

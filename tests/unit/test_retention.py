@@ -1,4 +1,4 @@
-"""Retention: receipts and events go by age and number, in batches, from every table; what is needed stays."""
+"""Retention deletes receipts and events by age and number, in batches and from every table, and keeps those in use."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def events(engine: foveate.Engine) -> list[str]:
 
 
 def tables(engine: foveate.Engine, id: str) -> dict[str, int]:
-    """In how many rows of each table a record is, by its id or number."""
+    """Return the number of rows in each table that have a record's id or number."""
     store = engine.store.data.store
     assert isinstance(store, SQLiteStore)
     run = store._connection().execute
@@ -57,7 +57,7 @@ def tables(engine: foveate.Engine, id: str) -> dict[str, int]:
 
 
 def old(engine: foveate.Engine, text: str, days: float = 100, **values: object) -> str:
-    """An event that was kept as long ago as it happened."""
+    """Add an event that was stored when it happened, and return its id."""
     clock: Any = engine.store.data.clock
     now, clock.now = clock.now, NOW - round(days * DAY)
     try:
@@ -66,7 +66,7 @@ def old(engine: foveate.Engine, text: str, days: float = 100, **values: object) 
         clock.now = now
 
 
-def test_old_event_goes_from_every_table_and_the_receipts_keep_its_id(engine: foveate.Engine) -> None:
+def test_an_expired_event_is_deleted_from_every_table_and_receipts_keep_its_id(engine: foveate.Engine) -> None:
     id = old(engine, "Ran the zebra suite")
     engine.edit(id, pinned=True)
     engine.edit(id, pinned=False)
@@ -89,7 +89,7 @@ def test_old_event_goes_from_every_table_and_the_receipts_keep_its_id(engine: fo
     assert engine.receipts.replay(context).missing == (id,)
 
 
-def test_events_that_something_needs_stay(engine: foveate.Engine) -> None:
+def test_events_that_are_pinned_linked_or_of_an_open_task_are_kept(engine: foveate.Engine) -> None:
     open_task, done = engine.tasks.add("Build it"), engine.tasks.add("Ship it")
     engine.tasks.edit(done.id, status="active")
     engine.tasks.complete(done.id, result="It is out.")
@@ -106,7 +106,7 @@ def test_events_that_something_needs_stay(engine: foveate.Engine) -> None:
 
 
 @pytest.mark.parametrize("number", [3, BATCH_SIZE, 2 * BATCH_SIZE + 7])
-def test_only_the_newest_events_stay_however_many_batches_that_takes(engine: foveate.Engine, number: int) -> None:
+def test_only_the_newest_events_are_kept_regardless_of_the_number_of_batches(engine: foveate.Engine, number: int) -> None:
     engine.store.add_many(("event", f"Step {n}", {"created": NOW - n}) for n in range(number))
     engine.add("note", "A note of old", created=ago(1000))
     keep(engine, events=2)
@@ -125,7 +125,7 @@ def test_protected_events_at_the_beginning_do_not_hide_the_others(engine: foveat
     assert len(events(engine)) == BATCH_SIZE + 10
 
 
-def test_writers_drop_old_events_now_and_then(engine: foveate.Engine) -> None:
+def test_every_few_writes_delete_a_batch_of_old_events(engine: foveate.Engine) -> None:
     keep(engine, events=5)
     for n in range(2 * WRITES_BETWEEN_CLEANUPS + 1):
         engine.add("event", f"Step {n}", created=NOW + n)
@@ -139,7 +139,7 @@ def test_without_a_limit_events_are_kept_for_ever(engine: foveate.Engine) -> Non
     assert events(engine) == ["long ago"]
 
 
-def test_receipts_go_by_age_and_gc_says_so(engine: foveate.Engine) -> None:
+def test_receipts_expire_by_age_and_gc_reports_them(engine: foveate.Engine) -> None:
     engine.add("fact", "Caches are cold")
     engine.context("caches")
     engine.receipts.flush()
@@ -150,7 +150,7 @@ def test_receipts_go_by_age_and_gc_says_so(engine: foveate.Engine) -> None:
     assert (engine.store.stats().receipts, engine.store.maintain(dry_run=True)) == (0, [])
 
 
-def test_undo_of_a_step_whose_event_was_dropped(engine: foveate.Engine) -> None:
+def test_a_lifecycle_change_can_be_undone_after_its_event_expired(engine: foveate.Engine) -> None:
     id = engine.add("episode", "Moved the crawler. " * 20, created=ago(100)).record.id
     engine.store.maintain()
     engine.store.data.clock.now = NOW + 200 * DAY  # type: ignore[attr-defined]
@@ -161,7 +161,7 @@ def test_undo_of_a_step_whose_event_was_dropped(engine: foveate.Engine) -> None:
     assert not engine.get(id).data.get("archived")
 
 
-def test_limits_come_from_the_settings_and_the_command_drops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_come_from_the_settings_and_the_command_deletes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with foveate.open(tmp_path, personal=False, code=False) as engine:
         engine.store.add_many(("event", f"Step {n}", {"created": NOW + n}) for n in range(9))
@@ -172,7 +172,7 @@ def test_limits_come_from_the_settings_and_the_command_drops(tmp_path: Path, mon
         assert done.stdout.startswith(expected)
 
 
-def test_wrong_limits_are_named(tmp_path: Path) -> None:
+def test_errors_name_invalid_limits(tmp_path: Path) -> None:
     assert retention_problems({"receipt_days": 1.5, "events": 10}) == []
     assert [problem.split()[0] for problem in retention_problems({"events": 1.5, "event_days": 0, "receipt_mb": True})] == [
         "events",

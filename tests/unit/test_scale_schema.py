@@ -1,4 +1,4 @@
-"""What a distributed database asks of the schema: every key begins with the project, and no query forgets it."""
+"""The schema can be distributed by project: every key begins with the project, and every query names it."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ import pytest
 from foveate.store.sql import queries
 
 SHARED = {"meta", "projects", "kinds", "spaces", "members"}
-"""Small tables that every node holds: who and what there is, no state."""
+"""Small tables without state, which every node of a distributed database would have."""
 
 WHOLE = {"count_segments", "delete_orphans"}
-"""What a salvage does to a file that it has just made, of all its projects, before anybody can open it."""
+"""Queries that a salvage runs for all projects in a new file, before any other process can open it."""
 
 PASSING = {"numbered", "shelves", "lined", "measured"}
-"""Names that tables had on the way, and one that is gone."""
+"""Names that tables had during a migration, and one table that was removed."""
 
 DIALECTS = ("sqlite", "postgres")
 
 
 def schema(dialect: str) -> str:
-    """All migrations, without comments."""
+    """Return all migrations without comments."""
     text = "\n".join(script for _, script in queries.migrations(dialect))
     return re.sub(r"--[^\n]*", "", text)
 
 
 def guarded(dialect: str) -> set[str]:
-    """Tables that hold the state of projects."""
+    """Return the tables with the state of projects."""
     return set(re.findall(r"create table (\w+)", schema(dialect))) - SHARED
 
 

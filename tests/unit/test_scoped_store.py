@@ -1,4 +1,4 @@
-"""A scoped store: one view of the project's store and the personal one, with what writes need."""
+"""A scoped store reads the project's and the personal store as one, and writes to the right one."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def scoped(tmp_path: Path) -> Iterator[ScopedStore]:
         yield ScopedStore(store=store, scope=ADA, rules=Rules(), clock=lambda: NOW, ids=numbered, personal=personal)
 
 
-def test_it_makes_records_with_its_own_scope_clock_and_ids(scoped: ScopedStore) -> None:
+def test_records_are_made_with_the_scope_clock_and_ids_of_the_store(scoped: ScopedStore) -> None:
     record = scoped.make("fact", "The shop opens at nine", {"tags": ["hours"]})
     assert (record.scope, record.created, record.tags) == (ADA, NOW, ("hours",))
     assert record.id.startswith("fact_")
 
 
-def test_it_reads_the_project_and_the_personal_store_as_one(scoped: ScopedStore) -> None:
+def test_project_and_personal_store_are_read_as_one(scoped: ScopedStore) -> None:
     with scoped.writer() as writer:
         shared = writer.add(scoped.make("fact", "The shop opens at nine", {})).record
     with scoped.writer(personal=True) as writer:
@@ -51,7 +51,7 @@ def test_it_reads_the_project_and_the_personal_store_as_one(scoped: ScopedStore)
         assert set(reader.get([shared.id, private.id])) == {shared.id}
 
 
-def test_it_writes_to_the_store_that_holds_a_record(scoped: ScopedStore) -> None:
+def test_a_record_is_written_to_the_store_that_holds_it(scoped: ScopedStore) -> None:
     with scoped.writer(personal=True) as writer:
         private = writer.add(scoped.make("fact", "Ada prefers tea", {}, scoped.record_scope(personal=True))).record
     assert scoped.is_personal(private)
@@ -61,7 +61,7 @@ def test_it_writes_to_the_store_that_holds_a_record(scoped: ScopedStore) -> None
         assert reader.get([private.id])[private.id].uses == 1
 
 
-def test_a_view_for_another_scope_sees_what_that_scope_sees(scoped: ScopedStore) -> None:
+def test_with_scope_reads_as_the_other_scope(scoped: ScopedStore) -> None:
     with scoped.writer() as writer:
         mine = writer.add(scoped.make("fact", "Ada's locker is 7", {})).record
     bob = scoped.with_scope(Scope("shop", user="bob"))
@@ -72,14 +72,14 @@ def test_a_view_for_another_scope_sees_what_that_scope_sees(scoped: ScopedStore)
     assert scoped.scope == ADA
 
 
-def test_without_a_personal_store_nothing_can_be_written_to_it(tmp_path: Path) -> None:
+def test_writing_to_a_missing_personal_store_raises(tmp_path: Path) -> None:
     with closing(SQLiteStore(tmp_path / "state.db")) as store:
         scoped = ScopedStore(store=store, scope=ADA, rules=Rules(), clock=lambda: NOW, ids=numbered)
         with pytest.raises(InputError, match="No personal store"), scoped.writer(personal=True):
             pass
 
 
-def test_vectors_come_from_the_embedder_and_are_none_where_it_does_not_answer(scoped: ScopedStore) -> None:
+def test_vectors_are_none_if_the_embedder_does_not_answer(scoped: ScopedStore) -> None:
     class Silent:
         fingerprint, dim = "silent:1", 1
 

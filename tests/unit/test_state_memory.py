@@ -1,4 +1,4 @@
-"""The verbs on state, where they do more than hand a record to a store."""
+"""Operations of `Memory` that do more than pass a record to the store."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from records import add_record
 
 
 def vector_of(memory: Engine, id: str, query: str) -> float | None:
-    """How near a record's vector is to a question."""
+    """Return the similarity of a record's vector to a query."""
     with memory.store.data.reader() as reader:
         (found,) = reader.search(Query({}, {}, embedder().query(query)), [SearchGroup((), 10)])
     return next((hit.vector for hit in found if hit.record.id == id), None)
@@ -34,7 +34,7 @@ def test_record_that_was_confirmed_can_be_edited() -> None:
         assert (edited.data["confirmations"], edited.salience) == (1, 0.9)
 
 
-def test_undo_brings_the_vector_back_with_the_words() -> None:
+def test_undo_restores_the_vector_with_the_text() -> None:
     with engine(embedder=embedder()) as memory:
         id = memory.add("note", "caching responses").record.id
         memory.edit(id, text="quarterly tax filing")
@@ -43,7 +43,7 @@ def test_undo_brings_the_vector_back_with_the_words() -> None:
         assert (vector_of(memory, id, "caching responses") or 0) > 0.99
 
 
-def test_edit_without_an_embedder_leaves_no_vector_of_other_words(tmp_path: Path) -> None:
+def test_an_edit_without_an_embedder_removes_the_vector_of_the_old_text(tmp_path: Path) -> None:
     with engine(str(tmp_path), embedder=embedder()) as memory:
         id = memory.add("note", "caching responses").record.id
     with engine(str(tmp_path)) as memory:
@@ -52,7 +52,7 @@ def test_edit_without_an_embedder_leaves_no_vector_of_other_words(tmp_path: Path
         assert vector_of(memory, id, "caching responses") is None
 
 
-def test_undo_restores_words_that_were_allowed_although_they_look_like_a_secret(tmp_path: Path) -> None:
+def test_undo_restores_allowed_words_that_look_like_a_secret(tmp_path: Path) -> None:
     key = "AKIA" + "QWERTYUIOPASDFGH"
     store = SQLiteStore(tmp_path / "state.db")
     with Engine(store, scope=Scope("main"), rules=Rules(allow={key}), clock=FixedClock()) as memory:
@@ -62,7 +62,7 @@ def test_undo_restores_words_that_were_allowed_although_they_look_like_a_secret(
         assert memory.undo(record.id)[0].text == record.text
 
 
-def test_record_as_it_was_at_a_time() -> None:
+def test_get_returns_a_record_as_of_a_time() -> None:
     clock = FixedClock()
     with engine(clock=clock) as memory:
         start = clock.now
@@ -77,7 +77,7 @@ def test_record_as_it_was_at_a_time() -> None:
             memory.get(id, as_of=start - 1)
 
 
-def test_export_can_be_read_while_its_own_store_is_written() -> None:
+def test_an_export_can_be_read_while_the_same_store_is_written() -> None:
     with engine() as memory:
         memory.store.add_many(("note", f"Number {n}", {}) for n in range(5))
         done = memory.store.import_lines(memory.store.export_lines())
@@ -85,7 +85,7 @@ def test_export_can_be_read_while_its_own_store_is_written() -> None:
 
 
 @pytest.mark.parametrize(("body", "line"), [(b"x" * 300, None), (b"x" * 100, "é" * 100)])
-def test_receipts_beyond_their_size_go_oldest_first(tmp_path: Path, body: bytes, line: str | None) -> None:
+def test_receipts_beyond_the_maximum_size_are_deleted_oldest_first(tmp_path: Path, body: bytes, line: str | None) -> None:
     store, scope = SQLiteStore(tmp_path / "state.db", retention=Retention(receipt_mb=1000 / 2**20)), Scope("main")
     store.save_receipts(scope, [StoredReceipt(f"ctx_{n}", n, body, (f"note_{n}",), summary=line) for n in range(5)])
     with store.read(scope) as reader:
@@ -94,7 +94,7 @@ def test_receipts_beyond_their_size_go_oldest_first(tmp_path: Path, body: bytes,
     store.close()
 
 
-def test_records_from_before_the_embedder_are_given_vectors(tmp_path: Path) -> None:
+def test_records_stored_before_the_embedder_was_set_get_vectors(tmp_path: Path) -> None:
     with foveate.open(tmp_path, personal=False) as plain:
         plain.add("fact", "Redis runs on port 6379")
         plain.add("fact", "Lunch is at noon")
@@ -106,7 +106,7 @@ def test_records_from_before_the_embedder_are_given_vectors(tmp_path: Path) -> N
         assert features["vector"] > 0
 
 
-def test_what_no_longer_holds_is_found_behind_what_does() -> None:
+def test_superseded_records_rank_behind_active_ones() -> None:
     with engine() as memory:
         old = memory.add("fact", "The limit is 100 requests", subject="api", attribute="limit").record
         new = memory.add("fact", "The limit is 200 requests", subject="api", attribute="limit").record
@@ -114,7 +114,7 @@ def test_what_no_longer_holds_is_found_behind_what_does() -> None:
 
 
 @pytest.mark.parametrize("name", ["subject", "attribute", "key"])
-def test_names_are_short_enough_for_every_index(name: str) -> None:
+def test_names_that_are_too_long_for_an_index_are_refused(name: str) -> None:
     memory = engine()
     values = {"subject": "a server", name: "é" * 251}
     with pytest.raises(InputError, match=f"{name} has 251 characters, and the limit is 500 bytes"):
@@ -123,7 +123,7 @@ def test_names_are_short_enough_for_every_index(name: str) -> None:
 
 
 @pytest.mark.parametrize(("session", "said"), [("s" * 501, "500 bytes"), ("a\0b", "NUL"), ("\ud800", "lone surrogate")])
-def test_levels_of_a_scope_are_names(session: str, said: str) -> None:
+def test_levels_of_a_scope_must_be_names(session: str, said: str) -> None:
     memory = engine()
     with pytest.raises(InputError, match=said):
         memory.add("note", "It holds", session=session)
