@@ -79,7 +79,7 @@ VARIABLES = {
 }
 PROFILE = {
     "name": "What the profile is called; else its file's name.",
-    "description": "One line for `foveate profile list`.",
+    "description": "One line for `foveate profile`, which lists the profiles.",
     "extends": 'The profile beneath; `default` if it is not set, nothing where it is `""`.',
     "total": "Tokens that the model may receive where the call names no budget.",
     "reserve": "Tokens of the total that stay free for the answer.",
@@ -278,9 +278,9 @@ def profiles_page() -> str:
     parts = [
         NOTE,
         "# Profiles",
-        "A profile is a TOML file. It needs only what differs from the one that it extends. `foveate profile show NAME` "
-        "prints any of them in full, with the layer that set each value; `foveate profile check NAME_OR_FILE` says what is "
-        "wrong with one. [What profiles are for](../concepts/profiles.md) is another page.",
+        "A profile is a TOML file. It needs only what differs from the one that it extends. `foveate profile NAME` "
+        "prints any of them in full, with the layer that set each value, or its problems; `foveate profile` lists them. "
+        "[What profiles are for](../concepts/profiles.md) is another page.",
         "## Settings of a profile",
         settings_table(settings.TOP, Profile, PROFILE),
         "## Settings of a slot",

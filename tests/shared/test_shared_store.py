@@ -256,7 +256,7 @@ def test_every_verb_that_used_a_file_works_or_says_why_not(shop: Path) -> None:
         assert run(*verb).exit_code == 0, verb
     Path("pyproject.toml").touch()
     Path("cart.py").write_text("def add_to_cart(): ...\n")
-    assert "add_to_cart" in ok("map")
+    assert "add_to_cart" in ok("code", "map")
 
 
 @pytest.fixture(scope="module")

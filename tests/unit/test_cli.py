@@ -343,9 +343,7 @@ def test_colours_without_rich_are_plain_text(known: dict[str, str], monkeypatch:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "verb", [("stats",), ("doctor",), ("profile", "list"), ("search", "redis"), ("profile", "show", "default")]
-)
+@pytest.mark.parametrize("verb", [("stats",), ("doctor",), ("profile",), ("search", "redis"), ("profile", "default")])
 def test_piped_output_has_no_escape_codes(verb: tuple[str, ...], known: dict[str, str]) -> None:
     done = child(*verb)
     assert done.returncode == 0, done.stderr
@@ -764,18 +762,32 @@ def test_forget_of_one_unknown_id_forgets_nothing(known: dict[str, str]) -> None
 
 
 def test_profiles_are_listed_shown_and_checked(project: Path) -> None:
-    assert "coding" in ok("profile", "list")
-    assert "[slots.rules]" in ok("profile", "show", "default")
-    assert document("profile", "show", "default")["profile"]["name"] == "default"
-    ok("profile", "check", "coding")
+    assert "coding" in ok("profile")
+    assert {each["name"] for each in document("profile")["profiles"]} >= {"default", "coding", "chat"}
+    assert "[slots.rules]" in ok("profile", "default")
+    assert document("profile", "default")["profile"]["name"] == "default"
     mine = project / ".foveate" / "profiles" / "mine.toml"
     mine.parent.mkdir()
-    mine.write_text("[slots.facts]\nmax_item = 3\n", "utf-8")
-    result = run("profile", "check", "mine")
+    mine.write_text("[slots.facts]\nmax_item = 3\n[slots.rules]\ntoken = 3\n", "utf-8")
+    result = run("profile", "mine")
     assert result.exit_code == 2
-    assert "Did you mean 'max_items'?" in result.stdout
-    assert document("profile", "check", str(mine), code=2)["ok"] is False
-    assert run("profile", "show", "codng").exit_code == 2
+    first, second = result.stdout.splitlines()
+    assert "Did you mean 'max_items'?" in first
+    assert "Did you mean 'tokens'?" in second
+    assert document("profile", str(mine), code=2)["problems"] == [first, second]
+
+
+def test_profile_of_a_file_needs_no_project_around_it(tmp_path: Path) -> None:
+    file = tmp_path / "loose.toml"
+    file.write_text("[slots.facts]\nmax_items = 3\n", "utf-8")
+    assert "max_items = 3  # loose" in ok("profile", str(file))
+    assert "There is no file" in run("profile", str(tmp_path / "nowhere.toml")).stderr
+
+
+def test_unknown_profile_gets_a_near_match() -> None:
+    result = run("profile", "codng")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "foveate: Profile 'codng' does not exist. Did you mean 'coding'?\n"
 
 
 def test_doctor_names_profiles_that_do_not_resolve(project: Path) -> None:
@@ -947,7 +959,7 @@ def test_completion_offers_verbs_kinds_and_profiles() -> None:
 
     assert "plain,context" in complete("foveate con")
     assert "plain,decision" in complete("foveate add dec")
-    assert "plain,coding" in complete("foveate profile show cod")
+    assert "plain,coding" in complete("foveate profile cod")
 
 
 def test_error_is_one_line_and_with_json_a_document_too() -> None:

@@ -97,10 +97,17 @@ def test_full_index_parses_every_file_again() -> None:
 def test_folder_that_is_no_repository_is_looked_at_once_it_is_indexed(tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     write(plain, {"tools/greet.py": "def greet(name):\n    return name\n"})
-    for verb in (("map",), ("docs",), ("search", "--code", "greet")):
+    for verb in (
+        (
+            "code",
+            "map",
+        ),
+        ("code", "docs"),
+        ("search", "--code", "greet"),
+    ):
         assert "`foveate index` makes it one" in refused(run("--store", str(plain), *verb), 2)
     ok("index", str(plain))
-    assert "greet.py" in ok("--store", str(plain), "map")
+    assert "greet.py" in ok("--store", str(plain), "code", "map")
     assert "def greet(name)" in ok("--store", str(plain), "context", "greet somebody")
 
 
@@ -117,10 +124,10 @@ def test_index_of_a_folder_inside_says_what_is_indexed(shop: Path) -> None:
         (("index", "nowhere"), "'nowhere' does not exist"),
         (("index", "README.md"), "'README.md' is a file"),
         (("index", ".", "--store", "."), "give one of them"),
-        (("map", "--budget", "0"), "positive"),
-        (("map", "--budget", "many"), "not a valid integer"),
-        (("map", " "), "empty"),
-        (("search", "--code", "--kind", "fact", "tea"), "--kind is for records"),
+        (("code", "map", "--budget", "0"), "positive"),
+        (("code", "map", "--budget", "many"), "not a valid integer"),
+        (("code", "map", " "), "empty"),
+        (("search", "--code", "--kind", "fact", "tea"), "--kind, --tag, --since and --until select records"),
         (("context", "tea", "--without", "repo_mapp"), "Did you mean 'repo_map'?"),
     ],
 )
@@ -140,7 +147,13 @@ def test_empty_repository_is_no_error(tmp_path: Path) -> None:
     git(tmp_path / "empty", "init")
     for verb, said in (
         (("index",), "nothing to index"),
-        (("map",), "nothing to map"),
+        (
+            (
+                "code",
+                "map",
+            ),
+            "the map is empty",
+        ),
         (("search", "--code", "x"), "nothing"),
     ):
         result = run("--store", str(tmp_path / "empty"), *verb)
@@ -165,39 +178,39 @@ def test_worktree_has_files_of_its_own_and_shares_the_state(shop: Path) -> None:
 
 
 def test_map_needs_no_question_and_no_store(shop: Path) -> None:
-    text = ok("map")
+    text = ok("code", "map")
     assert text.index("shop/cart.py") < text.index("class Cart") < text.index("shop/prices.py")
     assert (shop / ".foveate/code.db").exists()
 
 
 def test_map_of_the_whole_is_not_drawn_for_the_task_on_the_stack() -> None:
-    whole = ok("map")
+    whole = ok("code", "map")
     ok("task", "add", "Change the price_of function", "--push")
-    assert ok("map") == whole
+    assert ok("code", "map") == whole
 
 
 @pytest.mark.parametrize("budget", [20, 45, 80, 400])
 def test_map_stays_within_its_budget(budget: int) -> None:
-    found = document("map", "--budget", str(budget))
+    found = document("code", "map", "--budget", str(budget))
     assert 0 < found["tokens"] <= budget
     assert found["profile"] == "map"
 
 
 def test_question_decides_what_the_map_shows_where_room_is_short() -> None:
-    assert "price_of" in ok("map", "bulk discount price", "--budget", "30")
-    assert ok("map", "-", "--budget", "30", stdin="bulk discount price") == ok(
-        "map", "bulk discount price", "--budget", "30"
+    assert "price_of" in ok("code", "map", "bulk discount price", "--budget", "30")
+    assert ok("code", "map", "-", "--budget", "30", stdin="bulk discount price") == ok(
+        "code", "map", "bulk discount price", "--budget", "30"
     )
 
 
 def test_map_that_cannot_hold_a_line_is_over_budget() -> None:
     ok("index")
-    assert "3 tokens are too few" in refused(run("map", "--budget", "3"), 5)
+    assert "3 tokens are too few" in refused(run("code", "map", "--budget", "3"), 5)
 
 
 @pytest.mark.parametrize("query", [(), ("discount",)])
 def test_map_can_be_replayed(query: tuple[str, ...]) -> None:
-    ok("map", *query)
+    ok("code", "map", *query)
     assert document("show", "--replay")["identical"]
 
 
@@ -230,23 +243,23 @@ def test_files_follow_the_definitions_where_they_are_asked_for() -> None:
 
 def test_search_among_records_points_to_the_code_where_it_finds_nothing() -> None:
     ok("init")
-    assert "--code looks into the files" in run("search", "tea").stderr
+    assert "--code searches the files" in run("search", "tea").stderr
 
 
 def test_docs_name_where_each_value_comes_from(shop: Path) -> None:
     write(shop, {".foveate/config.toml": '[project]\nlanguage = "py"\n'})
-    found = document("docs")
+    found = document("code", "docs")
     assert found["project"]["name"] == {"value": "shop", "from": "pyproject.toml"}
     assert found["project"]["language"] == {"value": "py", "from": ".foveate/config.toml"}
     assert "architecture" in [section["name"] for section in found["sections"]]
-    text = ok("docs")
+    text = ok("code", "docs")
     assert "name            shop  (pyproject.toml)" in text
     assert "sends invoices" in text
 
 
 def test_one_section_of_the_docs_is_printed_alone() -> None:
-    assert ok("docs", "commands").startswith("Commands (commands) from pyproject.toml\n")
-    assert "Did you mean 'commands'?" in refused(run("docs", "comands"), 3)
+    assert ok("code", "docs", "commands").startswith("Commands (commands) from pyproject.toml\n")
+    assert "Did you mean 'commands'?" in refused(run("code", "docs", "comands"), 3)
 
 
 @pytest.mark.parametrize(

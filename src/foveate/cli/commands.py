@@ -30,9 +30,9 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "log": ("contexts", "List past contexts, newest first."),
     },
     "Code": {
+        "code map": ("code", "Print the map of the repository: the files and definitions that matter most."),
+        "code docs": ("code", "Print what the documents and manifests of the repository say."),
         "index": ("code", "Index the code of a project."),
-        "map": ("code", "Print the repository map: the files and definitions that matter most."),
-        "docs": ("code", "Print what the documents and manifests of the repository say."),
     },
     "Tasks": {
         "task add": ("tasks", "Add a task and print its id."),
@@ -75,9 +75,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "import": ("importing", "Read what `export` wrote, or what other programs did."),
     },
     "Tuning": {
-        "profile list": ("profile", "List the profiles: shipped, the project's, your own."),
-        "profile show": ("profile", "Print a profile as TOML, with the layer that set each value."),
-        "profile check": ("profile", "Say what is wrong with a profile."),
+        "profile": ("profile", "List profiles, or print one as TOML with the layer that set each value."),
         "eval run": ("eval", "Run every case of a suite and report what reached the prompt."),
         "eval report": ("eval", "Print the metrics of runs."),
         "eval record": ("eval", "Turn a context of real use into a case of your own suite."),
