@@ -44,10 +44,10 @@ def main() -> None:
 
 
 def run_tool(name: str, arguments: list[str]) -> None:
-    from foveate.cli.failures import guarded
+    from foveate.cli.failures import handle_errors
 
     command = import_module(f"bench.{name}").main
-    sys.exit(guarded(lambda: command.main(arguments, f"python -m bench {name}", standalone_mode=False), as_json=False))
+    sys.exit(handle_errors(lambda: command.main(arguments, f"python -m bench {name}", standalone_mode=False), as_json=False))
 
 
 if __name__ == "__main__":

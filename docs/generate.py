@@ -24,7 +24,7 @@ from foveate import errors, types
 from foveate.cli import cli
 from foveate.cli.call import Verb, scoped
 from foveate.cli.commands import COMMANDS
-from foveate.cli.failures import INTERRUPTED
+from foveate.cli.failures import EXIT_INTERRUPTED
 from foveate.pipeline import profiles
 from foveate.pipeline.profiles import settings
 from foveate.pipeline.profiles.files import frame_files
@@ -260,7 +260,7 @@ def variables_read() -> set[str]:
 
 def exit_rows() -> list[tuple[str, str, str]]:
     rows = [("0", "", "Done."), ("2", "`UsageError`", "The command line itself is not understood.")]
-    rows += [(str(INTERRUPTED), "", "Interrupted by Ctrl-C, or the answer to a question was no.")]
+    rows += [(str(EXIT_INTERRUPTED), "", "Interrupted by Ctrl-C, or the answer to a question was no.")]
     todo: list[type[errors.FoveateError]] = [errors.FoveateError]
     while todo:
         error = todo.pop(0)

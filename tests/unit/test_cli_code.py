@@ -415,7 +415,7 @@ def test_bar_without_rich_counts_and_leaves_the_line_empty(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "rich.console", None)
-    monkeypatch.setattr(progress, "PATIENCE", -1.0)
+    monkeypatch.setattr(progress, "DRAW_AFTER_S", -1.0)
     bar = Bar()
     bar(1200, 5000)
     bar(5000, 5000)

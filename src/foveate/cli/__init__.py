@@ -17,7 +17,7 @@ import click
 from foveate import __version__
 from foveate.cli.call import STORE, Call, CommandGroup
 from foveate.cli.commands import COMMANDS, EXAMPLES, MODULES, SUMMARIES
-from foveate.cli.failures import guarded
+from foveate.cli.failures import handle_errors
 
 PROGRAM = "foveate"
 
@@ -54,7 +54,7 @@ class Root(CommandGroup):
         def run() -> Any:
             return super(Root, self).main(given, PROGRAM, complete_var, standalone_mode=False, **extra)
 
-        code = guarded(run, as_json=_asks_for_json(given))
+        code = handle_errors(run, as_json=_asks_for_json(given))
         if standalone_mode:
             sys.exit(code)
         return code

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from foveate.engine import Engine
     from foveate.project.project import Place
 
-SCHEMA = 1
+SCHEMA_VERSION = 1
 STDIN = "-"
 
 Function = Callable[..., Any]
@@ -128,8 +128,8 @@ class Call:
 
     def print_json(self, document: Mapping[str, Any]) -> None:
         """One document on one line; `schema_version` leads it."""
-        whole = {"schema_version": SCHEMA, **document}
-        click.echo(json.dumps(whole, ensure_ascii=not speaks_utf8(), default=str))
+        whole = {"schema_version": SCHEMA_VERSION, **document}
+        click.echo(json.dumps(whole, ensure_ascii=not supports_utf8(), default=str))
 
 
 def is_agent() -> bool:
@@ -146,7 +146,7 @@ def author_trust(trust: str | None) -> str | None:
     return trust or "agent"
 
 
-def speaks_utf8() -> bool:
+def supports_utf8() -> bool:
     """Whether stdout can show every character."""
     return (getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("-", "") in ("utf8", "utf8sig")
 
@@ -187,7 +187,7 @@ def _sets(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     return callback
 
 
-SHARED: tuple[tuple[str, str, dict[str, Any]], ...] = (
+SHARED_OPTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("--store", "store", {**STORE, "help": "Project directory, or the URL of a shared store."}),
     ("--project", "project", {"metavar": "NAME", "help": "Project of a store that holds several."}),
     ("--user", "user", {"metavar": "NAME", "help": "User whose records are visible."}),
@@ -195,7 +195,7 @@ SHARED: tuple[tuple[str, str, dict[str, Any]], ...] = (
 )
 """Options of every command: they are accepted before it and after it."""
 
-SCOPE: tuple[tuple[str, str, dict[str, Any]], ...] = (
+SCOPE_OPTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("--agent", "agent", {"metavar": "NAME", "help": "Agent whose records are visible, and to whom a new one belongs."}),
     ("--session", "session", {"metavar": "NAME", "help": "Session, one conversation."}),
     ("--task", "task", {"metavar": "TASK", "help": "Task by id or key."}),
@@ -212,7 +212,7 @@ class Verb(click.Command):
     def __init__(self, *args: Any, scoped: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.scoped = scoped
-        for flag, name, attributes in (*(SCOPE if scoped else ()), *SHARED):
+        for flag, name, attributes in (*(SCOPE_OPTIONS if scoped else ()), *SHARED_OPTIONS):
             self.params.append(click.Option((flag, name), expose_value=False, callback=_sets(name), **attributes))
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -277,10 +277,10 @@ def scoped(function: Function) -> Function:
 
 def read_text(value: str) -> str:
     """The value itself, or standard input where it is `-`."""
-    return decoded(sys.stdin.buffer.read(), "standard input") if value == STDIN else value
+    return decode_text(sys.stdin.buffer.read(), "standard input") if value == STDIN else value
 
 
-def decoded(raw: bytes, where: str) -> str:
+def decode_text(raw: bytes, where: str) -> str:
     """Bytes as UTF-8 text."""
     try:
         return raw.decode("utf-8-sig")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from foveate.cli.call import Call, Verb, VerbGroup, pass_call, read_text, say
-from foveate.cli.render import Line, pairs, plain, print_lines, title
+from foveate.cli.render import Line, pairs, print_lines, text_line, title
 from foveate.code.model import NO_CODE_MESSAGE
 from foveate.errors import BudgetError, InputError, SourceError
 from foveate.operations import json
@@ -84,7 +84,7 @@ def docs(call: Call, section: str | None) -> None:
     lines: list[Line] = _project_lines(document.get("project", {}))
     for part in (part for part in codebase.sections if section in (None, part.name)):
         heading: Line = [(part.title, "bold"), (f" ({part.name})" + _sources(part.source_paths), "dim")]
-        lines += [*([[]] if lines else []), heading, *map(plain, part.text.split("\n"))]
+        lines += [*([[]] if lines else []), heading, *map(text_line, part.text.split("\n"))]
     print_lines(lines)
     for note in codebase.notes:
         say(f"warning: {note}")

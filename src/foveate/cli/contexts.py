@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from foveate.cli import receipt_text
-from foveate.cli.call import STDIN, Call, Verb, decoded, pass_call, read_text, say, speaks_utf8
+from foveate.cli.call import STDIN, Call, Verb, decode_text, pass_call, read_text, say, supports_utf8
 from foveate.cli.options import (
     FILTERS,
     MORE_FILTERS,
@@ -100,7 +100,7 @@ def _print_context(call: Call, found: Context, messages: str | None, computed: b
         document: Any = found.computed() if computed else found.messages()
         if messages == "anthropic":
             document = found.anthropic()
-        click.echo(json.dumps(document, ensure_ascii=not speaks_utf8(), indent=2))
+        click.echo(json.dumps(document, ensure_ascii=not supports_utf8(), indent=2))
     else:
         click.echo(found.text, nl=False)
 
@@ -216,7 +216,7 @@ def _answer_text(answer: str) -> str:
     if not os.path.isfile(answer):
         raise InputError(f"There is no file {answer!r}. Name the file that holds the answer, or `-` for stdin.")
     with open(answer, "rb") as file:
-        return decoded(file.read(), repr(answer))
+        return decode_text(file.read(), repr(answer))
 
 
 VERBS = {"context": context, "why": why, "log": log, "feedback": feedback}

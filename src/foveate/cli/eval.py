@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from foveate.cli.call import Call, Function, Verb, complete_profiles, pass_call, say, scoped
-from foveate.cli.progress import EVERY
+from foveate.cli.progress import DRAW_INTERVAL_S
 from foveate.errors import InputError, near
 from foveate.eval.model import METRICS, RUNS_DIR
 from foveate.receipts.history import LAST
@@ -240,7 +240,7 @@ def progress_line(out: Path) -> Iterator[Progress | None]:
 
     def progress(system: str, subsets: int, cases: int) -> None:
         nonlocal drawn
-        if monotonic() - drawn > EVERY:
+        if monotonic() - drawn > DRAW_INTERVAL_S:
             drawn = monotonic()
             line = f"foveate: {system}, {pluralize(subsets, 'subset')}, {pluralize(cases, 'case')}"
             print(f"\r{line}\033[K", end="", file=sys.stderr, flush=True)

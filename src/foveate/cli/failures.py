@@ -13,16 +13,16 @@ from typing import Any
 
 import click
 
-from foveate.cli.call import SCHEMA, say, speaks_utf8
+from foveate.cli.call import SCHEMA_VERSION, say, supports_utf8
 from foveate.errors import BudgetError, FoveateError, InputError
 
-USAGE = 2
-INTERRUPTED = 130
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
 """What a shell reports for Ctrl-C."""
-FAILURE = 1
+EXIT_FAILURE = 1
 
 
-def guarded(run: Callable[[], Any], *, as_json: bool) -> int:
+def handle_errors(run: Callable[[], Any], *, as_json: bool) -> int:
     """Run a command line; its exit code."""
     _show_any_character()
     try:
@@ -33,9 +33,9 @@ def guarded(run: Callable[[], Any], *, as_json: bool) -> int:
         if isinstance(error, SystemExit) and not isinstance(error.__context__, BrokenPipeError):
             raise
         _close_quietly()
-        return FAILURE
+        return EXIT_FAILURE
     except (click.Abort, KeyboardInterrupt):
-        return INTERRUPTED
+        return EXIT_INTERRUPTED
     except (FoveateError, click.ClickException, OSError, RecursionError) as error:
         return render(error, as_json=as_json)
     return code if isinstance(code, int) else 0
@@ -45,7 +45,7 @@ def render(error: Exception, *, as_json: bool) -> int:
     """Say what went wrong; the exit code."""
     if isinstance(error, click.UsageError) and type(error).__name__ == "NoArgsIsHelpError":  # since click 8.2
         error.show()
-        return USAGE
+        return EXIT_USAGE
     kind, message, code = _described(error)
     say(" ".join(message.split("\n")))
     if as_json:
@@ -54,7 +54,7 @@ def render(error: Exception, *, as_json: bool) -> int:
             document["problems"] = list(error.problems)
         if isinstance(error, BudgetError):
             document["short"] = error.short
-        click.echo(json.dumps({"schema_version": SCHEMA, "error": document}, ensure_ascii=not speaks_utf8()))
+        click.echo(json.dumps({"schema_version": SCHEMA_VERSION, "error": document}, ensure_ascii=not supports_utf8()))
     return code
 
 
@@ -64,19 +64,19 @@ def _described(error: Exception) -> tuple[str, str, int]:
     if isinstance(error, click.UsageError):
         where = f" See `{error.ctx.command_path} --help`." if error.ctx else ""
         said = error.format_message()
-        return "UsageError", said + ("" if said.endswith((".", "?")) else ".") + where, USAGE
+        return "UsageError", said + ("" if said.endswith((".", "?")) else ".") + where, EXIT_USAGE
     if isinstance(error, click.ClickException):
         return type(error).__name__, error.format_message(), error.exit_code
     if isinstance(error, RecursionError):
-        return "InputError", "the input is nested too deeply.", USAGE
+        return "InputError", "the input is nested too deeply.", EXIT_USAGE
     assert isinstance(error, OSError)
     where = f"{str(error.filename)!r}: " if error.filename else ""
-    return type(error).__name__, f"{where}{error.strerror or error}.", FAILURE
+    return type(error).__name__, f"{where}{error.strerror or error}.", EXIT_FAILURE
 
 
 def _show_any_character() -> None:
     """A terminal that cannot show a character shows a question mark instead of an error."""
-    if hasattr(sys.stdout, "reconfigure") and not speaks_utf8():
+    if hasattr(sys.stdout, "reconfigure") and not supports_utf8():
         sys.stdout.reconfigure(errors="replace")
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypedDict, Union, get_args, get_orig
 
 import click
 
-from foveate.cli.call import decoded, read_text
+from foveate.cli.call import decode_text, read_text
 from foveate.options import Arg
 from foveate.records.kinds import KINDS, kind_of
 from foveate.types import Filters
@@ -159,7 +159,7 @@ def extra_texts(values: Sequence[str]) -> dict[str, list[dict[str, str]]]:
         slot, text = (match[1], match[2]) if match and not os.path.isfile(value) else (EXTRA_SLOT, value)
         if os.path.isfile(text):
             with open(text, "rb") as file:
-                part = {"text": decoded(file.read(), repr(text)), "origin": text}
+                part = {"text": decode_text(file.read(), repr(text)), "origin": text}
         else:
             part = {"text": read_text(text)}
         out.setdefault(slot, []).append(part)

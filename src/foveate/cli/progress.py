@@ -7,10 +7,10 @@ import sys
 from time import monotonic
 from typing import Any
 
-PATIENCE = 0.3
+DRAW_AFTER_S = 0.3
 """Seconds of work before anything is drawn: what takes less is nobody's concern."""
 
-EVERY = 0.1
+DRAW_INTERVAL_S = 0.1
 """Seconds between two drawings."""
 
 
@@ -28,7 +28,7 @@ class Bar:
         self._began = self._began or now
         if done >= total:
             self.close()
-        elif now - self._began > PATIENCE and now - self._drawn > EVERY and os.environ.get("TERM") != "dumb":
+        elif now - self._began > DRAW_AFTER_S and now - self._drawn > DRAW_INTERVAL_S and os.environ.get("TERM") != "dumb":
             self._drawn = now
             self._draw(done, total)
 

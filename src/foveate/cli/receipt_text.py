@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from foveate.cli.call import speaks_utf8
-from foveate.cli.render import Line, Piece, plain, table, title
+from foveate.cli.call import supports_utf8
+from foveate.cli.render import Line, Piece, table, text_line, title
 from foveate.receipts.diff import Diff, SharedPrefix
 from foveate.receipts.parts import CandidateEntry, KeptCandidate, LeftOutCandidate, SignalsSummary
 from foveate.receipts.receipt import Receipt
@@ -42,7 +42,7 @@ def _head(receipt: Receipt, counter: str) -> list[Line]:
     budget, marks = receipt.budget, _marks()
     return [
         title(f"{receipt.id}  profile {receipt.profile.name}  counter {counter}"),
-        plain(
+        text_line(
             f"{budget.total} tokens: {budget.used} used, {budget.framing} of them framing {marks['framing']}, "
             f"{budget.free} free {marks['free']}, {budget.reserve} reserve {marks['reserve']}"
         ),
@@ -53,7 +53,7 @@ def _head(receipt: Receipt, counter: str) -> list[Line]:
 def _approach(signals: SignalsSummary) -> list[Line]:
     """Return the frame and the size of the question with their reasons, if the profile chose by them."""
     named = (("frame", signals.frame, signals.frame_reason), ("input", signals.input, signals.input_reason))
-    return [plain(f"{name} {value}: {reason}") for name, value, reason in named if value]
+    return [text_line(f"{name} {value}: {reason}") for name, value, reason in named if value]
 
 
 def _bar(budget: Budget, columns: int) -> Line:
@@ -186,7 +186,7 @@ ASCII = {"parts": "#=", "framing": "+", "free": ".", "reserve": "-"}
 
 
 def _marks() -> dict[str, str]:
-    return UTF8 if speaks_utf8() else ASCII
+    return UTF8 if supports_utf8() else ASCII
 
 
 def _swatch(n: int) -> Piece:

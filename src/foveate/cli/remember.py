@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from foveate.cli.call import STDIN, Call, Verb, decoded, is_agent, pass_call, say
+from foveate.cli.call import STDIN, Call, Verb, decode_text, is_agent, pass_call, say
 from foveate.cli.render import print_lines, table
 from foveate.errors import InputError
 from foveate.integrations.importers import ImportReport, importable_files, save_rows
@@ -173,7 +173,7 @@ def _problem(format: str, name: str) -> str:
 
 def _messages(raw: bytes, name: str, format: str) -> list[Message]:
     where = "standard input" if name == STDIN else repr(name)
-    text = decoded(raw, where)
+    text = decode_text(raw, where)
     if format == TEXT:
         if not text.strip():
             raise InputError(f"{where} is empty.")

@@ -1,7 +1,7 @@
 """Lines for people: pieces of text with a style, laid out here and coloured at the very end.
 
 The layout is the same with and without colour. Colour needs a terminal (or FORCE_COLOR), no NO_COLOR, and rich; without
-any of them the same lines come out plain. Nothing here knows a verb.
+any of them the same lines come out plain.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from foveate.cli.call import speaks_utf8
+from foveate.cli.call import supports_utf8
 
 PIPED_WIDTH = 80
 
@@ -23,7 +23,7 @@ Piece = tuple[str, str]
 Line = list[Piece]
 
 
-def plain(text: str) -> Line:
+def text_line(text: str) -> Line:
     return [(text, "")]
 
 
@@ -65,7 +65,7 @@ def _trimmed(line: Line) -> Line:
 
 def print_text(*texts: str) -> None:
     """Plain lines on stdout."""
-    print_lines(plain(text) for text in texts)
+    print_lines(text_line(text) for text in texts)
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1, styles: Sequence[str] = ()) -> list[Line]:
@@ -95,7 +95,7 @@ def pairs(rows: Iterable[tuple[str, Any]]) -> list[Line]:
 
 
 def ellipsis() -> str:
-    return "…" if speaks_utf8() else "..."
+    return "…" if supports_utf8() else "..."
 
 
 def cut(text: str, size: int) -> str:
@@ -128,7 +128,7 @@ def _print_styled(console: Any, line: Line) -> None:
     console.print(Text.assemble(*line), soft_wrap=True)
 
 
-def plainly(value: Any) -> str:
+def value_text(value: Any) -> str:
     """A value of a record as people read it."""
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))

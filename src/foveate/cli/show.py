@@ -10,7 +10,7 @@ import click
 from foveate.cli import receipt_text
 from foveate.cli.call import Call, Verb, pass_call, say
 from foveate.cli.options import extra_option, extra_texts
-from foveate.cli.render import Line, pairs, plain, plainly, print_lines, print_text, title, width
+from foveate.cli.render import Line, pairs, print_lines, print_text, text_line, title, value_text, width
 from foveate.clock import iso
 from foveate.errors import InputError
 from foveate.operations import json
@@ -105,18 +105,22 @@ def _record(record: Record) -> list[Line]:
     scope = ", ".join(
         f"{level} {name}" for level in ("user", "agent", "session", "task") if (name := getattr(record.scope, level))
     )
-    fields = [(name, plainly(getattr(record, name))) for name in RECORD_FIELDS]
+    fields = [(name, value_text(getattr(record, name))) for name in RECORD_FIELDS]
     times = [
         ("created", iso(record.created)),
         ("updated", iso(record.updated)),
         ("valid", f"{iso(record.valid_from)} to {iso(record.valid_to)}" if record.valid_to else ""),
     ]
-    data = [(name, plainly(value)) for name, value in record.data.items()]
+    data = [(name, value_text(value)) for name, value in record.data.items()]
     lines: list[Line] = [[(record.id, "cyan"), (f"  {record.kind}, {record.status}, version {record.version}", "")]]
     lines += pairs([("scope", scope), *fields, *data, *times])
     sizes: dict[str, int] = {str(level): size for level, size in (record.tokens or {}).items()}
     for level, text in (("full", record.text), ("summary", record.summary), ("micro", record.micro)):
-        lines += [[], title(f"{level} ({sizes[level]} tokens)" if level in sizes else level), *map(plain, text.split("\n"))]
+        lines += [
+            [],
+            title(f"{level} ({sizes[level]} tokens)" if level in sizes else level),
+            *map(text_line, text.split("\n")),
+        ]
     return lines
 
 
@@ -124,7 +128,7 @@ def _links(record: Record, links: Sequence[Link]) -> list[Line]:
     if not links:
         return []
     lines = [f"{link.src} {link.name} {link.dst}".replace(record.id, "this") for link in links]
-    return [[], title("links"), *map(plain, lines)]
+    return [[], title("links"), *map(text_line, lines)]
 
 
 def _changes(changes: Sequence[Change], with_text: bool) -> list[Line]:
@@ -132,7 +136,7 @@ def _changes(changes: Sequence[Change], with_text: bool) -> list[Line]:
         return []
     lines: list[Line] = [[], title("history")]
     for change in changes:
-        lines.append(plain(f"version {change.version}  {iso(change.at)}  {change.verb}"))
+        lines.append(text_line(f"version {change.version}  {iso(change.at)}  {change.verb}"))
         if with_text and change.before is not None:
             lines += [[(f"  before: {line}", "dim")] for line in change.before.text.split("\n")]
     return lines
@@ -156,7 +160,7 @@ def _show_context(call: Call, engine: Engine, receipt: Receipt, full: bool) -> N
         *receipt_text.explain(receipt, counter, width()),
     ]
     for heading, texts in (("Warnings", validation.warnings), ("Suggestions", validation.suggestions)):
-        lines += [[], title(heading), *map(plain, texts)] if texts else []
+        lines += [[], title(heading), *map(text_line, texts)] if texts else []
     print_lines(lines)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from foveate.cli.render import Line, cut, pairs, plain, plainly, title, width
+from foveate.cli.render import Line, cut, pairs, text_line, title, value_text, width
 from foveate.clock import iso
 from foveate.records.render import part_of_task
 from foveate.tasks.task import Task, state_of
@@ -38,7 +38,7 @@ def task_lines(task: Task, around: Mapping[str, Record], handoff: Record | None,
 def _fields(task: Task) -> list[Line]:
     record = task.record
     fields = [("name", task.name), ("key", record.key), ("tags", ", ".join(record.tags)), ("outcome", record.outcome)]
-    others = [(n.replace("_", " "), plainly(v)) for n, v in record.data.items() if n not in SEPARATE_FIELDS]
+    others = [(n.replace("_", " "), value_text(v)) for n, v in record.data.items() if n not in SEPARATE_FIELDS]
     times = [("created", iso(record.created)), ("updated", iso(record.updated))]
     head: Line = [(task.id, "cyan"), (f"  {task.status}, version {record.version}", "")]
     return [head, *pairs([*fields, *others, *times])]
@@ -65,7 +65,7 @@ def _step(number: int, step: Any) -> list[str]:
 
 
 def _part(head: str, lines: Iterable[str]) -> list[Line]:
-    return [[], title(head), *map(plain, lines)]
+    return [[], title(head), *map(text_line, lines)]
 
 
 def _linked(task: Task, around: Mapping[str, Record], handoff: Record | None, learned: Sequence[Record]) -> list[Line]:

@@ -21,9 +21,9 @@ from foveate.cli.call import (
     pass_call,
     read_text,
     say,
-    speaks_utf8,
+    supports_utf8,
 )
-from foveate.cli.render import cut, pairs, plain, print_lines, table, width
+from foveate.cli.render import cut, pairs, print_lines, table, text_line, width
 from foveate.clock import iso
 from foveate.errors import FoveateError, InputError, NotFound
 from foveate.operations import json as documents
@@ -491,7 +491,7 @@ def _print_parsed_lines(parsed: Parsed) -> None:
     texts = [(name, cut(str(value), width() - 24)) for name, value in fields if value not in (None, "")]
     counts = [(name, str(number)) for name, number in documents.entries(parsed.handoff).items() if number]
     rows = [("rung", parsed.rung), ("form", parsed.form), *texts, *counts]
-    print_lines([*pairs(rows), *(plain(f"problem: {problem}") for problem in parsed.problems)])
+    print_lines([*pairs(rows), *(text_line(f"problem: {problem}") for problem in parsed.problems)])
 
 
 def _print_template(call: Call, ref: str | None) -> None:
@@ -515,7 +515,7 @@ def _print_schema(call: Call) -> None:
     if call.as_json:
         call.print_json({"name": "handoff", "schema": json_schema()})
     else:
-        click.echo(json.dumps(json_schema(), ensure_ascii=not speaks_utf8(), indent=2))
+        click.echo(json.dumps(json_schema(), ensure_ascii=not supports_utf8(), indent=2))
 
 
 @task.command("answer", cls=Verb, scoped=True)
