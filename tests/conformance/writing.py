@@ -446,10 +446,10 @@ class Versions(Suite):
             old = keep(store, port(8000, T0))[0].record
             retire(store, old)
             new = keep(store, port(9000, T0 + DAY))[0].record
-            with pytest.raises(Conflict, match=f"while {new.id!r} does"):
+            with pytest.raises(Conflict, match=f"while {new.id!r} is"):
                 undo(store, old.id)
             free = add(store, "The server listens nowhere", "fact")
-            with pytest.raises(Conflict, match=f"while {new.id!r} does"):
+            with pytest.raises(Conflict, match=f"while {new.id!r} is"):
                 change(store, free, "The server listens on 7000", subject="server", attribute="port")
             assert [status(store, record) for record in (old, new, free)] == ["retired", "active", "active"]
             retire(store, new)
@@ -505,7 +505,7 @@ class Links(Suite):
                     writer.link(Link(here, "depends_on", there))
                 writer.link(Link(ids[0], "depends_on", ids[3]))
             for start, end in ((3, 0), (2, 1), (1, 1)):
-                with pytest.raises(InputError, match="circle"), store.write(HERE) as writer:
+                with pytest.raises(InputError, match="cycle"), store.write(HERE) as writer:
                     writer.link(Link(ids[start], "depends_on", ids[end]))
             with store.write(HERE) as writer:
                 writer.link(Link(ids[3], "near", ids[0]))

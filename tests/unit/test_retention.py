@@ -51,7 +51,9 @@ def tables(engine: foveate.Engine, id: str) -> dict[str, int]:
     }
     with store.read(engine.scope) as reader:
         counts["postings"] = (
-            sum(found[0] in docs for *_, docs, _ in reader.postings()) if found else len([*reader.postings()])
+            sum(found[0] in docs for *_, docs, _ in reader.index.all_postings())
+            if found
+            else len([*reader.index.all_postings()])
         )
     return counts
 

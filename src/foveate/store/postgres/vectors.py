@@ -56,7 +56,7 @@ class Writing(WriteTransaction):
     """One transaction on one scope."""
 
     @staticmethod
-    def _packed(vector: Sequence[float]) -> str:
+    def _pack_vector(vector: Sequence[float]) -> str:
         return _written(vector)
 
 

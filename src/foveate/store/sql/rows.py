@@ -1,4 +1,4 @@
-"""Rows <-> records, in the column order of `queries.sql`; and records frozen for the history."""
+"""Converts between records and rows, in the column order of `queries.sql`, and packs records for the history."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from foveate.types import TRUST, Filters, Record, Scope
 
 
 def filter_params(filters: Filters) -> dict[str, Any]:
+    """Return the parameters of the fragment `matches_filters`. None means no condition."""
     trusts = TRUST[TRUST.index(filters.min_trust) :]
     return {
         "since": filters.since,
@@ -26,6 +27,7 @@ def filter_params(filters: Filters) -> dict[str, Any]:
 
 
 def to_row(project: int, doc: int, record: Record) -> tuple[Any, ...]:
+    """Return the row of a record. A summary that equals the text, and a micro that equals the summary, become NULL."""
     scope = record.scope
     sizes = record.tokens or {"full": 0, "summary": 0, "micro": 0}
     return (
@@ -33,7 +35,7 @@ def to_row(project: int, doc: int, record: Record) -> tuple[Any, ...]:
         kind_of(record.kind).is_private, record.text,
         None if record.summary == record.text else record.summary,
         None if record.micro == record.summary else record.micro,
-        _list(record.tags), _list(record.entities), _list(record.paths),
+        _to_json(record.tags), _to_json(record.entities), _to_json(record.paths),
         record.subject, record.attribute, record.status, record.outcome, record.salience, record.confidence,
         record.uses, record.wins, record.trust, record.pinned, record.origin, record.key,
         json.dumps(record.data, ensure_ascii=False) if record.data else None,
@@ -43,6 +45,7 @@ def to_row(project: int, doc: int, record: Record) -> tuple[Any, ...]:
 
 
 def from_row(row: Sequence[Any], project: str) -> Record:
+    """Return the record of a row of `record_columns`."""
     (
         _, id, kind, user, agent, session, task, text, summary, micro, tags, entities, paths, subject, attribute, status,
         outcome, salience, confidence, uses, wins, trust, pinned, origin, key, data, created, updated, valid_from, valid_to,
@@ -52,7 +55,7 @@ def from_row(row: Sequence[Any], project: str) -> Record:
     return Record(
         id=id, kind=kind, scope=Scope(project, user, agent, session, task), text=text, summary=summary,
         micro=summary if micro is None else micro,
-        tags=_tuple(tags), entities=_tuple(entities), paths=_tuple(paths), subject=subject, attribute=attribute,
+        tags=_from_json(tags), entities=_from_json(entities), paths=_from_json(paths), subject=subject, attribute=attribute,
         status=status, outcome=outcome, salience=salience, confidence=confidence, uses=uses, wins=wins, trust=trust,
         pinned=bool(pinned), origin=origin, key=key, data=json.loads(data) if data else {}, created=created,
         updated=updated, valid_from=valid_from, valid_to=valid_to, hash=hash_, version=version, sketch=sketch,
@@ -60,19 +63,23 @@ def from_row(row: Sequence[Any], project: str) -> Record:
     )  # fmt: skip
 
 
-def _list(parts: tuple[str, ...]) -> str | None:
-    return json.dumps(parts, ensure_ascii=False) if parts else None
+def _to_json(values: tuple[str, ...]) -> str | None:
+    return json.dumps(values, ensure_ascii=False) if values else None
 
 
-def _tuple(text: str | None) -> tuple[str, ...]:
+def _from_json(text: str | None) -> tuple[str, ...]:
     return tuple(json.loads(text)) if text else ()
 
 
-def freeze(record: Record) -> bytes:
-    """A record as the history keeps it."""
+def serialize_record(record: Record) -> bytes:
+    """Return a record as the history stores it: compressed JSON."""
     return zlib.compress(make.dumps(record).encode(), 6)
 
 
-def thaw(frozen: bytes, scope: Scope, rules: make.Rules) -> Record:
-    """The record as it was. Its words were clean when they were kept; what counts as a secret may have changed since."""
-    return make.from_json(json.loads(zlib.decompress(frozen)), scope, rules, cleaned=True)
+def deserialize_record(data: bytes, scope: Scope, rules: make.Rules) -> Record:
+    """Return a record from the history.
+
+    Its text is not redacted again. It was when it was stored, and if the rules for secrets have changed since, the record
+    would no longer be what it was.
+    """
+    return make.from_json(json.loads(zlib.decompress(data)), scope, rules, cleaned=True)
