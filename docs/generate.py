@@ -30,6 +30,7 @@ from foveate.pipeline.profiles import settings
 from foveate.pipeline.profiles.files import frame_files
 from foveate.pipeline.sources import SHIPPED
 from foveate.project import project
+from foveate.records.kinds import KINDS, Kind
 from foveate.types import Frame, Profile, Slot
 
 PAGES = Path(__file__).parent / "reference"
@@ -385,15 +386,33 @@ def slot_row(slot: Slot) -> tuple[str, ...]:
 
 
 ARCHITECTURE = Path(__file__).parents[1] / "ARCHITECTURE.md"
+STATE = Path(__file__).parent / "concepts" / "state.md"
 SOURCE = Path(__file__).parents[1] / "src" / "foveate"
 
 
 def architecture_page() -> str:
     """Return ARCHITECTURE.md with the picture of the imports between folders as they are."""
-    before, _, rest = ARCHITECTURE.read_text("utf-8").partition("<!-- imports -->")
-    _, _, after = rest.partition("<!-- /imports -->")
     edges = "\n".join(f"    {source} --> {target}" for source, target in folder_imports())
-    return f"{before}<!-- imports -->\n```mermaid\nflowchart TD\n{edges}\n```\n<!-- /imports -->{after}"
+    return _between(ARCHITECTURE, "imports", f"```mermaid\nflowchart TD\n{edges}\n```")
+
+
+def state_page() -> str:
+    """Return the page about records with a table of the kinds that people and programs can add."""
+    kinds = [kind for kind in KINDS.values() if not (kind.is_internal or kind.is_derived)]
+    rows = [(f"`{kind.name}`", _fields(kind), kind.description + ("; a rule" if kind.is_rule else "")) for kind in kinds]
+    return _between(STATE, "kinds", table(("Kind", "Fields of `data`", "Its records"), rows))
+
+
+def _fields(kind: Kind) -> str:
+    names = [f"`{name}`" + (f" ({', '.join(rule.choices)})" if rule.choices else "") for name, rule in kind.fields.items()]
+    return ", ".join(names + ["any other"] * kind.allow_extra) or "–"
+
+
+def _between(page: Path, mark: str, text: str) -> str:
+    """Return a page with another text between the marks `<!-- mark -->` and `<!-- /mark -->`."""
+    before, _, rest = page.read_text("utf-8").partition(f"<!-- {mark} -->")
+    _, _, after = rest.partition(f"<!-- /{mark} -->")
+    return f"{before}<!-- {mark} -->\n{text}\n<!-- /{mark} -->{after}"
 
 
 def folder_imports() -> list[tuple[str, str]]:
@@ -424,6 +443,7 @@ def pages() -> dict[Path, str]:
         PAGES / "config.md": config_page(),
         PAGES / "profiles.md": profiles_page(),
         ARCHITECTURE: architecture_page(),
+        STATE: state_page(),
     }
 
 

@@ -20,6 +20,7 @@ from foveate.eval.record import record_case
 from foveate.eval.run import run
 from foveate.eval.systems import open_system
 from foveate.integrations.hooks.hosts import handle
+from foveate.records.kinds import KINDS
 from foveate.testing import FixedClock, counting_ids
 from orchard import BROKEN, GOOD, HOSTILE, UNREADABLE, write_repository
 from records import add_record
@@ -76,6 +77,7 @@ def make(root: Path) -> Seeded:
         for step in (_knowledge, _lives, _graph, _hostile, _tasks, _contexts, _sessions, _hooks, _forgotten, _evaluated):
             step(seeding)
             clock.tick(timedelta(days=4))
+        _other_kinds(seeding)
         engine.store.maintain()
         seeding.names |= {"session": SESSIONS[0], "hooked": SESSIONS[1], "hostile_session": SESSIONS[2]}
         return Seeded(root, clock.now, seeding.names)
@@ -133,6 +135,14 @@ def _knowledge(seeding: Seeding) -> None:
             f"Order {1000 + n} of the {SERVICES[n % 8]} test shop came to {n * 137 % 9000} cents",
             data={"type": "order"},
         )
+
+
+def _other_kinds(seeding: Seeding) -> None:
+    """Add a record of each kind that nothing above has, so that the pages are tried with every kind."""
+    known = seeding.engine.store.stats().records
+    for kind in KINDS.values():
+        if kind.name not in known and not (kind.is_internal or kind.is_derived):
+            seeding.add(kind.name, f"An example of a {kind.name}")
 
 
 def _values(kind: str, service: str, n: int) -> dict[str, Any]:

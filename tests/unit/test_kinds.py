@@ -119,6 +119,11 @@ def test_every_kind_has_its_lines_here() -> None:
     assert set(LINES) == set(KINDS)
 
 
+def test_every_kind_that_can_be_added_says_what_its_records_are() -> None:
+    undescribed = {kind.name for kind in KINDS.values() if not (kind.description or kind.is_internal or kind.is_derived)}
+    assert undescribed == set()
+
+
 @pytest.mark.parametrize("kind", sorted(LINES))
 def test_three_lines(kind: str) -> None:
     values, *expected = LINES[kind]

@@ -107,31 +107,12 @@ def _json_or_text(value: str) -> Any:
 
 # --- add and edit --------------------------------------------------------------------------------------------------
 
-KIND_HELP = {
-    "decision": "a choice between alternatives, with its reason",
-    "fact": "something true; of an attribute, the newest value holds",
-    "instruction": "a standing rule, in every prompt",
-    "censor": "what not to do: a warning, or a block with --set action=block",
-    "identity": "who the assistant is",
-    "gotcha": "a problem that others will run into",
-    "pattern": "how something is done here",
-    "procedure": "the steps of a recurring job",
-    "episode": "what happened, and how it ended",
-    "entity": "a person or thing that questions name",
-    "question": "an open question for a person",
-    "note": "anything else",
-    "issue": "what the architect works on",
-    "design": "what the developer works on",
-    "change": "what the reviewer works on: a diff",
-}
-
 
 def _kinds_text() -> str:
-    """Return the kinds with their meaning, one on a line; those of programs and plug-ins by name."""
-    column = max(map(len, KIND_HELP)) + 2
-    lines = [f"{name:{column}}{meaning}" for name, meaning in KIND_HELP.items()]
-    others = sorted(set(public_kinds()) - {*KIND_HELP, "task"})
-    return "\n".join(["\b", "Kinds:", *(f"  {line}" for line in lines), f"  Written by programs: {', '.join(others)}"])
+    """Return the kinds with their meaning, one on a line."""
+    names = [name for name in public_kinds() if name != "task"]
+    column = max(map(len, names)) + 2
+    return "\n".join(["\b", "Kinds:", *(f"  {name:{column}}{KINDS[name].description}" for name in names)])
 
 
 ADD_HELP = f"""Store a record and print its id.

@@ -45,6 +45,8 @@ class Kind:
     heading: str
     renderer: Renderer
     fields: Mapping[str, Field] = field(default_factory=dict)
+    description: str = ""
+    """What its records are, as lists of kinds show it."""
     partition: Literal["knowledge", "events"] = "knowledge"
     is_private: bool = False
     """Its records are visible only in their own session and task: working notes and raw tool output."""
@@ -93,7 +95,7 @@ _CONDITION_FIELDS = {"intents": Field(list), "entity_types": Field(list), "revie
 KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
-        Kind("identity", "Identity", render.prose, is_rule=True),
+        Kind("identity", "Identity", render.prose, is_rule=True, description="who the assistant is"),
         Kind(
             "censor",
             "Active Constraints",
@@ -106,15 +108,30 @@ KINDS: dict[str, Kind] = {
                 "false_alarms": Field(int),
             },
             is_rule=True,
+            description="what not to do: a warning, or a block with action=block",
         ),
-        Kind("instruction", "Standing Instructions", render.plain_text, is_rule=True),
+        Kind(
+            "instruction",
+            "Standing Instructions",
+            render.plain_text,
+            is_rule=True,
+            description="what always holds, in every prompt",
+        ),
         Kind(
             "decision",
             "Relevant Past Decisions",
             render.decision,
             {"rationale": Field(str), "alternatives": Field(list), "result": Field(str)},
+            description="a choice between alternatives, with its reason",
         ),
-        Kind("fact", "Known Information", render.plain_text, {"core": Field(bool)}, is_keyed=True),
+        Kind(
+            "fact",
+            "Known Information",
+            render.plain_text,
+            {"core": Field(bool)},
+            is_keyed=True,
+            description="something true; with a subject and an attribute, the newest value holds",
+        ),
         Kind(
             "episode",
             "Past Experience",
@@ -126,6 +143,7 @@ KINDS: dict[str, Kind] = {
                 "result": Field(str),
                 "archived": Field(bool),
             },
+            description="what happened, and how it ended",
         ),
         Kind(
             "procedure",
@@ -133,24 +151,28 @@ KINDS: dict[str, Kind] = {
             render.procedure,
             {"name": Field(str), "steps": Field(list), "core": Field(list), **_CONDITION_FIELDS},
             instructs_model=True,
+            description="the steps of a recurring job",
         ),
         Kind(
             "pattern",
             "Patterns to Follow",
             render.pattern,
             {"location": Field(str), "applies_to": Field(list), **_CONDITION_FIELDS},
+            description="how something is done here",
         ),
         Kind(
             "gotcha",
             "Warnings",
             render.gotcha,
             {"severity": Field(str, choices=tuple(SEVERITIES)), "workaround": Field(str)},
+            description="a problem that others will run into",
         ),
         Kind(
             "entity",
             "Known Entities",
             render.entity,
             {"name": Field(str), "type": Field(str), "aliases": Field(list), "properties": Field(dict)},
+            description="a person or thing that questions name",
         ),
         Kind(
             "relation",
@@ -173,6 +195,7 @@ KINDS: dict[str, Kind] = {
             partition="events",
             allow_extra=True,
             is_append_only=True,
+            description="what was said or done in a conversation; never changed",
         ),
         Kind(
             "task",
@@ -197,13 +220,23 @@ KINDS: dict[str, Kind] = {
             },
             allow_extra=True,
             allow_duplicates=True,
+            description="something to do, and its result",
         ),
-        Kind("handoff", "Handoffs", render.plain_text, partition="events", allow_extra=True, allow_duplicates=True),
+        Kind(
+            "handoff",
+            "Handoffs",
+            render.plain_text,
+            partition="events",
+            allow_extra=True,
+            allow_duplicates=True,
+            description="what an agent wrote at the end of a task",
+        ),
         Kind(
             "question",
             "Open Questions",
             render.question,
             {"context": Field(str), "recommendation": Field(str), "blocking": Field(bool)},
+            description="an open question for a person",
         ),
         Kind(
             "stack",
@@ -248,17 +281,18 @@ KINDS: dict[str, Kind] = {
             "Code References",
             render.component,
             {"component": Field(str, required=True), "location": Field(str, required=True)},
+            description="a part of the code, and where it is",
         ),
-        Kind("issue", "Issue", render.with_title, _TITLE_FIELDS),
-        Kind("design", "Design", render.with_title, _TITLE_FIELDS),
-        Kind("change", "Change", render.with_title, _TITLE_FIELDS),
+        Kind("issue", "Issue", render.with_title, _TITLE_FIELDS, description="what the architect works on"),
+        Kind("design", "Design", render.with_title, _TITLE_FIELDS, description="what the developer works on"),
+        Kind("change", "Change", render.with_title, _TITLE_FIELDS, description="what the reviewer works on: a diff"),
         Kind("frame", "Current Approach", render.prose, is_internal=True),
         Kind("section", "Section", render.prose, is_derived=True, allow_duplicates=True),
         Kind("code", "Relevant Code", render.code, is_derived=True, allow_duplicates=True),
         Kind("file", "Relevant Files", render.code, is_derived=True, allow_duplicates=True),
         Kind("outline", "Repository Map", render.prose, is_derived=True, allow_duplicates=True, sort_by_path=True),
         Kind("docs", "Codebase", render.prose, is_derived=True, allow_duplicates=True),
-        Kind("note", "Notes", render.with_title, allow_extra=True),
+        Kind("note", "Notes", render.with_title, allow_extra=True, description="anything else"),
         Kind("scratch", "Working Notes", render.plain_text, is_private=True, allow_extra=True, is_internal=True),
     )
 }
