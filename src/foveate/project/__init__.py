@@ -1,1 +1,1 @@
-"""Finds the project of a folder and reads its settings."""
+"""Find the project of a folder, read its settings, and refuse a store that came with a repository."""

@@ -12,8 +12,8 @@ CONFIG_FILE = "config.toml"
 SERVICE_FILE = "service.json"
 
 STORE_ENV_VAR = "FOVEATE_STORE"
-"""Names a project's folder or the URL of a shared store. The command line and the hooks read it. `foveate.open` does not:
-otherwise every folder that a program opens, also in a test, would write to the same database."""
+"""Environment variable with a project's folder or the URL of a shared store. The command line and the hooks read it.
+`foveate.open` does not, because every folder that a program opens, also in a test, would then write to one database."""
 
 
 def find_project(path: str) -> tuple[str, str]:
@@ -28,25 +28,27 @@ def find_project(path: str) -> tuple[str, str]:
     root = next((folder for folder in _with_parents(path) if os.path.isdir(os.path.join(folder, DIR_NAME))), "")
     if not root:
         return main or path, worktree or path
-    is_linked = worktree != root and main == os.path.realpath(root)  # a linked worktree inside the main one
+    # A linked worktree can be inside the main one, whose `.foveate/` is then found above it.
+    is_linked = worktree != root and main == os.path.realpath(root)
     return root, worktree if is_linked else root
 
 
 def find_worktrees(path: str) -> tuple[str, str]:
-    """Return the worktree that `path` is in and the main worktree of its repository; both empty without a repository."""
+    """Return the worktree that `path` is in and the main worktree of its repository. Both are empty without a repository."""
     top, git_dir = find_checkout(path)
     return top, _main_worktree(top, git_dir) or top
 
 
 def find_checkout(path: str) -> tuple[str, str]:
-    """Return the top folder of the git checkout that `path` is in, and its git directory; both empty without one."""
+    """Return the top folder of the git checkout that `path` is in, and its git directory. Both are empty without one."""
     top = next((folder for folder in _with_parents(path) if os.path.exists(os.path.join(folder, ".git"))), "")
     if not top:
         return "", ""
     marker = os.path.join(top, ".git")
     if os.path.isdir(marker):
         return top, marker
-    first_line = _first_line(marker)  # a worktree or a submodule
+    # In a linked worktree or a submodule, `.git` is a file that names the git directory.
+    first_line = _first_line(marker)
     if not first_line.startswith("gitdir:"):
         return top, ""
     return top, os.path.join(top, first_line[len("gitdir:") :].strip())
@@ -59,7 +61,8 @@ def _main_worktree(top: str, git_dir: str) -> str:
     common = os.path.dirname(worktrees)
     if os.path.basename(worktrees) != "worktrees" or os.path.basename(common) != ".git":
         return ""
-    # Anyone can write a `.git` file that names another repository. Git's own note must name this worktree in return.
+    # Anyone can write a `.git` file that names another repository, to make foveate use that project's memory. So git's own
+    # file in that repository must name this worktree in return.
     note = _first_line(os.path.join(git_dir, "gitdir"))
     if not note or os.path.realpath(note) != os.path.realpath(os.path.join(top, ".git")):
         return ""
@@ -67,7 +70,7 @@ def _main_worktree(top: str, git_dir: str) -> str:
 
 
 def store_source(root: str) -> str:
-    """Return what says where the state of a project is: STORE_ENV_VAR, STORE_FILE or CONFIG_FILE; empty without a store."""
+    """Return which one defines the project's store: STORE_ENV_VAR, STORE_FILE or CONFIG_FILE. Empty without a store."""
     folder = os.path.join(root, DIR_NAME)
     if database_from_environment() and os.path.isdir(folder):
         return STORE_ENV_VAR
@@ -77,18 +80,18 @@ def store_source(root: str) -> str:
 
 
 def database_from_environment() -> str:
-    """Return the URL of the shared store in FOVEATE_STORE, or the variable that holds it; empty if it names a folder."""
+    """Return the URL in FOVEATE_STORE, or the variable that contains one. Empty if it names a folder or is not set."""
     value = os.environ.get(STORE_ENV_VAR, "")
     return value if value.startswith(("postgresql://", "postgres://", "$")) else ""
 
 
 def folder_from_environment() -> str:
-    """Return the project's folder in FOVEATE_STORE; empty if it names a database or nothing."""
+    """Return the project's folder in FOVEATE_STORE. Empty if it names a database or is not set."""
     return "" if database_from_environment() else os.environ.get(STORE_ENV_VAR, "")
 
 
 def _names_store(config: str) -> bool:
-    """Return whether the settings set `store`. The program that opens the store parses the TOML; a guess is enough here."""
+    """Return whether the settings set `store`. This does not parse TOML: importing the parser would delay the hook."""
     try:
         with open(config, encoding="utf-8", errors="replace") as file:
             return any(line.split("=")[0].strip() == "store" for line in file if "=" in line)

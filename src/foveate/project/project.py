@@ -1,4 +1,4 @@
-"""A project: its files, its settings, and where its state is. No database is opened here."""
+"""A project: its folder, its settings, and the place of its store. This module opens no database."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from foveate.project.tracked_by_git import ACCEPTED, shipped
 from foveate.store.database_url import expand_env
 
 MAIN = "main"
-"""The name of the only project in a project's own file."""
+"""Name of the project in a file, which has only one."""
 
 MARKS = (
     ".git",
@@ -30,7 +30,7 @@ MARKS = (
     "Gemfile",
     "composer.json",
 )
-"""Files and folders that mark a project of code."""
+"""Files and folders whose presence shows that a folder contains code."""
 
 SETTINGS = {
     "store": str,
@@ -49,21 +49,21 @@ SETTINGS = {
     "code": dict,
     "project": dict,
 }
-"""Keys of `.foveate/config.toml` and their types."""
+"""Settings in `.foveate/config.toml` and their types."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The root and the settings of a project."""
+    """The root, the settings and the files of a project."""
 
     root: Path
     settings: Mapping[str, Any] = field(default_factory=dict)
     tree: Path | None = None
-    """The folder with the project's files, if it is not the root: a linked worktree."""
+    """The linked git worktree with the project's files, if they are not in the root."""
     shared: str | None = None
-    """URL of the shared database, if the store is not a file of the project."""
+    """URL of the shared database, or None if the store is a file."""
     named_by_settings: bool = False
-    """True if the settings name the shared database, and not the call or an environment variable."""
+    """The settings name the shared database, not the call or an environment variable."""
 
     @property
     def folder(self) -> Path:
@@ -75,14 +75,17 @@ class Place:
 
     @property
     def trusted(self) -> Path | None:
-        """The file that must be the user's: the store, or the settings that name a database. None if a call named it."""
+        """The file that must not come from a repository: the store, or the settings that name a database.
+
+        None if the call named the database.
+        """
         if self.shared is None:
             return self.store
         return self.folder / CONFIG_FILE if self.named_by_settings else None
 
     @property
     def has_store(self) -> bool:
-        """Return whether there is a store to open. A shared database reports a missing one itself."""
+        """Return whether a store exists. For a shared database this is True; opening it reports a missing store."""
         return self.shared is not None or self.store.exists()
 
     @property
@@ -91,41 +94,41 @@ class Place:
 
     @property
     def service(self) -> Path:
-        """Names the running service, while there is one."""
+        """The file with the address of the running service. It exists while the service runs."""
         return self.folder / SERVICE_FILE
 
     @property
     def tokens(self) -> Path:
-        """Tokens of the service."""
+        """The file with the tokens of the service."""
         return self.folder / "tokens.json"
 
     @property
     def files(self) -> Path:
-        """The folder whose files are meant."""
+        """The folder with the project's code."""
         return self.tree or self.root
 
     @property
     def index(self) -> Path:
-        """The index of those files: worktrees share the state, but each has files of its own."""
+        """The file of the code index. Linked worktrees share the store, but each has an index of its own files."""
         if self.tree is None:
             return self.folder / INDEX_FILE
         return self.folder / f"{Path(INDEX_FILE).stem}-{blake2b(str(self.tree).encode(), digest_size=6).hexdigest()}.db"
 
     @property
     def has_code(self) -> bool:
-        """Return whether its files are indexed by default: in a repository, a project of code or an indexed folder."""
+        """Return whether the files are indexed by default: in a repository, a folder with code or an indexed folder."""
         return self.index.exists() or any((self.files / name).exists() for name in MARKS)
 
 
 def find(path: str | Path, store: str | None = None) -> Place:
-    """Return the project that a path belongs to (see `locate.find_project`), with its settings.
+    """Return the project that a path belongs to, with its settings.
 
-    `store` is the URL of a shared database. Without it, the project's settings may name one.
+    `locate.find_project` has the rules. `store` is the URL of a shared database. Without it, the settings may name one.
     """
     here = Path(path).expanduser().absolute()
     if here.suffix == ".db" and here.is_file():
         raise InputError(
-            f"{str(path)!r} is a file, and a project is a folder. To use a backup: `foveate restore {path} --store FOLDER`."
+            f"{str(path)!r} is a file, but a project is a folder. To use a backup: `foveate restore {path} --store FOLDER`."
         )
     root, worktree = map(Path, find_project(str(here)))
     settings = _settings(root / DIR_NAME / CONFIG_FILE)
@@ -138,9 +141,9 @@ _VARIABLE = re.compile(r"\$\{?\w*\}?")
 
 
 def _shared(given: str | None, settings: Mapping[str, Any]) -> str | None:
-    """Return the URL of the shared database that the call or the settings name, or None.
+    """Return the URL of the shared database from the call or the settings, or None if the store is a file.
 
-    No environment variable names it, because every folder that a program opens, also in a test, would write to it.
+    FOVEATE_STORE is not read here, because every folder that a program opens, also in a test, would then write to it.
     """
     named = given or settings.get("store")
     return expand_env(named) if named else None
@@ -149,40 +152,40 @@ def _shared(given: str | None, settings: Mapping[str, Any]) -> str | None:
 def name_of(place: Place, given: str | None = None) -> str:
     """Return the project's name in its store.
 
-    A shared database needs a name. Clones have folders with any name, so a guess could split the memory of a project or mix
-    two of them.
+    A project in a shared database must be named explicitly. The name of the folder is no substitute: it differs between
+    clones, so one project could get two memories, or two projects could share one.
     """
     if given is not None or place.shared is None:
         return given or MAIN
     name: str | None = os.environ.get("FOVEATE_PROJECT") or place.settings.get("project", {}).get("name")
     if not name:
         raise InputError(
-            "A shared store holds many projects, so the project needs a name. Set `name` under [project] in "
+            "A shared store contains many projects, so the project needs a name. Set `name` under [project] in "
             ".foveate/config.toml, or FOVEATE_PROJECT, or pass --project (in Python: project=)."
         )
     return name
 
 
 def refuse_shipped(place: Place) -> None:
-    """Raise StoreError for a store that came with a repository, because agents would obey rules of an unknown author.
+    """Raise StoreError for a store that came with a repository: agents would follow rules of an unknown author.
 
-    The same holds for settings that name a database: every query would be sent to it.
+    Settings that name a database are refused as well, because every query would be sent to it.
     """
     file = place.trusted
     found = shipped(str(file)) if file is not None else ()
     if not found:
         return
     top, name = found
-    what = "which rules agents obey" if place.shared is None else "where your queries are sent"
+    what = "which rules agents follow" if place.shared is None else "where your queries are sent"
     raise StoreError(
         f"{str(file)!r} is tracked by git: it came with the repository, and its author decides {what}. "
-        f"If it is yours, take it out of git (`git -C {top} rm --cached {name}`), or name {str(place.root)!r} in "
+        f"If it is yours, remove it from git (`git -C {top} rm --cached {name}`), or add {str(place.root)!r} to "
         f"{ACCEPTED}. If it is not, move it away."
     )
 
 
 def create(place: Place) -> None:
-    """Create the folder with a `.gitignore`, so that git does not track it."""
+    """Create the `.foveate/` folder, with a `.gitignore` so that git does not track it."""
     if not place.root.exists() and not place.root.parent.exists():
         raise InputError(f"The folder {str(place.root.parent)!r} does not exist. Create it, or check the path.")
     try:
@@ -215,14 +218,15 @@ def _settings(path: Path) -> dict[str, Any]:
         raise InputError(f"{str(path)!r} is not valid TOML: {error}.") from None
     problems = [f"{path.name} has no setting {name!r}.{near(name, SETTINGS)}" for name in values if name not in SETTINGS]
     problems += [
-        f"{path.name}: {name} must be {SETTINGS[name].__name__}" + (f", not {value!r}." if name != "store" else ".")
+        # The value of `store` may contain a password.
+        f"{path.name}: {name} must be {SETTINGS[name].__name__}" + (f", got {value!r}." if name != "store" else ".")
         for name, value in values.items()
         if name in SETTINGS and not isinstance(value, SETTINGS[name])
     ]
     domains = values.get("domains")
     for name, words in domains.items() if isinstance(domains, dict) else ():
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            problems.append(f"{path.name}: domains.{name} must be a list of words, not {words!r}.")
+            problems.append(f"{path.name}: domains.{name} must be a list of words, got {words!r}.")
     problems += _code_problems(path.name, values)
     if isinstance(values.get("lifecycle"), dict):
         from foveate.records.lifecycle import threshold_problems
@@ -251,10 +255,12 @@ def _code_problems(file: str, values: Mapping[str, Any]) -> list[str]:
             if wanted is None:
                 problems.append(f"{file}: [{table}] has no setting {name!r}.{near(name, keys)}")
             elif not isinstance(value, wanted) or (isinstance(value, int) and wanted is int and value < 1):
-                problems.append(f"{file}: {table}.{name} must be {_WANTED.get(wanted, wanted.__name__)}, not {value!r}.")
+                problems.append(
+                    f"{file}: {table}.{name} must be {_TYPE_DESCRIPTIONS.get(wanted, wanted.__name__)}, got {value!r}."
+                )
             elif isinstance(value, list) and not all(isinstance(pattern, str) for pattern in value):
-                problems.append(f"{file}: {table}.{name} must be a list of patterns, not {value!r}.")
+                problems.append(f"{file}: {table}.{name} must be a list of patterns, got {value!r}.")
     return problems
 
 
-_WANTED = {int: "a number above 0", list: "a list of patterns", bool: "true or false", str: "text"}
+_TYPE_DESCRIPTIONS = {int: "a number above 0", list: "a list of patterns", bool: "true or false", str: "text"}

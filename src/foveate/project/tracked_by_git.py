@@ -1,7 +1,8 @@
-"""Detect files that came with a repository: git tracks them, so their author is unknown, and the user has not accepted them.
+"""Detect files that came with a repository: git tracks them, and the user has not accepted the project.
 
-The module reads git's index directly and does not start git. It runs before every opening of a store and in the hook, so it
-imports little of the standard library.
+This module reads git's index itself and does not start `git`. It runs before a store is opened and in the hook, where a
+process for every prompt is slow, and where the repository's own configuration could make git run a program. The hook must
+start quickly, so this module imports little of the standard library.
 """
 
 from __future__ import annotations
@@ -14,50 +15,53 @@ from contextlib import suppress
 from foveate.project.locate import find_checkout
 
 ACCEPTED = "FOVEATE_ACCEPTED"
-"""A person's environment: folders of projects, parted as in PATH, whose `.foveate/` is theirs although git tracks it."""
+"""Environment variable with folders, separated as in PATH, whose `.foveate/` the user trusts although git tracks it."""
 
-LOGS = ("", "-wal", "-journal")
-"""What SQLite takes for a part of a file: a log that is brought along would be played into a store that was not."""
+DATABASE_SUFFIXES = ("", "-wal", "-journal")
+"""Suffixes of files that SQLite reads with a database. A tracked WAL would be played into a store that is not tracked."""
 
-MAX_PRIVATE = 100_000
-"""Bytes of a private file that are looked at."""
+MAX_PRIVATE_FILE_BYTES = 100_000
+"""Bytes of a private file that are read."""
 
 
 def shipped(path: str) -> tuple[str, ...]:
     """Return the result of `tracked` for a file in a project's `.foveate/`; empty if the user has accepted the project."""
-    return () if _accepted(os.path.dirname(os.path.dirname(os.path.abspath(path)))) else tracked(path)
+    return () if _is_accepted(os.path.dirname(os.path.dirname(os.path.abspath(path)))) else tracked(path)
 
 
 def tracked(path: str) -> tuple[str, ...]:
-    """Return the top of a checkout and the path that git tracks there: the file, one of its logs or a link to it.
+    """Return the top of a checkout and the path that git tracks in it: the file, its WAL or journal, or a link to it.
 
-    Empty if git tracks none of them. A tracked link counts because its target may be created later.
+    Return an empty tuple if git tracks none of them. A tracked link counts, because its target may be created later.
     """
     file = os.path.realpath(path)
     for name in (file, *_links(os.path.abspath(path))):
         folder = os.path.dirname(name)
         top, git = find_checkout(folder)
         if git:
-            wanted = os.path.relpath(os.path.join(folder, _spelled(name)), top).replace(os.sep, "/")
+            tracked_name = os.path.relpath(os.path.join(folder, _actual_name(name)), top).replace(os.sep, "/")
             for index in _indexes(git):
-                if found := _listed(index, os.fsencode(wanted)):
-                    return top, os.fsdecode(found)
+                if entry := _find_entry(index, os.fsencode(tracked_name)):
+                    return top, os.fsdecode(entry)
     return ()
 
 
 def read_private(path: str) -> bytes:
-    """Return the content of a small file that only this user can have written. Raises OSError for any other file."""
-    opened = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-    with os.fdopen(opened, "rb") as file:
-        status = os.fstat(opened)
+    """Return the content of a small file that only this user can have written. Raise OSError for any other file."""
+    # O_NONBLOCK: opening a named pipe would otherwise wait for a writer.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        # A regular file without permissions for the group and others.
         if os.name == "posix" and (status.st_mode & 0o170077 != 0o100000 or status.st_uid != os.geteuid()):
             raise OSError("not private")
-        if shipped(path):  # with a strict umask, git creates private files too
+        # With a strict umask, the files that git checks out have no permissions for others either.
+        if shipped(path):
             raise OSError("tracked by git")
-        return file.read(MAX_PRIVATE)
+        return file.read(MAX_PRIVATE_FILE_BYTES)
 
 
-def _accepted(root: str) -> bool:
+def _is_accepted(root: str) -> bool:
     folders = filter(None, os.environ.get(ACCEPTED, "").split(os.pathsep))
     return any(os.path.realpath(os.path.expanduser(folder)) == os.path.realpath(root) for folder in folders)
 
@@ -65,14 +69,14 @@ def _accepted(root: str) -> bool:
 def _links(path: str) -> Iterator[str]:
     """Yield the file and its folder if they are links, each with the real path of the folder that contains it.
 
-    Folders above do not count: a user may well keep a link to a folder that is under version control.
+    Links further up do not count, because users keep links to folders under version control.
     """
     for link in filter(os.path.islink, (path, os.path.dirname(path))):
         yield os.path.join(os.path.realpath(os.path.dirname(link)), os.path.basename(link))
 
 
-def _spelled(path: str) -> str:
-    """Return the path with the name as the folder lists it. Some file systems ignore the case of letters."""
+def _actual_name(path: str) -> str:
+    """Return the path with the file's name as its folder lists it, because some file systems ignore case."""
     folder, name = os.path.split(path)
     if os.path.lexists(os.path.join(folder, name.swapcase())):
         with suppress(OSError), os.scandir(folder) as entries:
@@ -94,26 +98,26 @@ def _indexes(git: str) -> Iterator[mmap.mmap]:
                 mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as index,
             ):
                 yield index
-        except (OSError, ValueError):  # it is gone, or empty
+        except (OSError, ValueError):  # the file is missing or empty
             continue
 
 
-def _listed(index: mmap.mmap, name: bytes) -> bytes:
-    """Return the entry of a file or of one of its logs in an index, ignoring case like some file systems; empty without one.
+def _find_entry(index: mmap.mmap, name: bytes) -> bytes:
+    """Return the entry of a file, its WAL or its journal in an index, ignoring case, or empty bytes.
 
-    Names are sorted, so the search for `.foveate/` at the top of a repository ends early, however many files follow. For a
-    path further down, a plain search of the whole index first rules out most repositories.
+    Entries are sorted, so the search for `.foveate/` at the top of a repository ends early in a large index. For a path
+    further down, a search for the bytes of the name excludes most repositories first.
     """
     name = name.lower()
     if name.count(b"/") > 1 and _version(index) < 4 and name not in index[:].lower():
         return b""
-    wanted = {name + log.encode() for log in LOGS}
-    last = max(wanted)
-    for digest in (20, 32):
-        for listed in _names(index, digest):
-            if listed.lower() in wanted:
-                return listed
-            if listed > last:
+    names = {name + suffix.encode() for suffix in DATABASE_SUFFIXES}
+    last = max(names)
+    for id_size in (20, 32):  # SHA-1 and SHA-256; the index does not say which one it has
+        for entry in _entry_names(index, id_size):
+            if entry.lower() in names:
+                return entry
+            if entry > last:
                 break
     return b""
 
@@ -122,26 +126,29 @@ def _version(index: mmap.mmap) -> int:
     return int.from_bytes(index[4:8], "big")
 
 
-def _names(index: mmap.mmap, digest: int) -> Iterator[bytes]:
-    """Yield the names in an index whose object ids have `digest` bytes. With the wrong number, the names are nonsense."""
+def _entry_names(index: mmap.mmap, id_size: int) -> Iterator[bytes]:
+    """Yield the names in an index with object ids of `id_size` bytes. With the wrong size, the names are nonsense.
+
+    The format is described in git's `gitformat-index`.
+    """
     version, at, name = _version(index), 12, b""
     for _ in range(int.from_bytes(index[8:12], "big")):
-        begin = at + 40 + digest + 2  # times, numbers, mode, owner, size; id; flags
-        begin += 2 if int.from_bytes(index[begin - 2 : begin], "big") & 0x4000 else 0  # there are more flags
-        kept = b""
+        begin = at + 40 + id_size + 2  # times, device, inode, mode, owner, size; id; flags
+        begin += 2 if int.from_bytes(index[begin - 2 : begin], "big") & 0x4000 else 0  # extended flags
+        prefix = b""
         if version >= 4:
-            dropped, begin = _number(index, begin)
-            kept = name[: max(0, len(name) - dropped)]
+            dropped, begin = _prefix_difference(index, begin)
+            prefix = name[: max(0, len(name) - dropped)]
         end = index.find(b"\0", begin)
         if end < 0:
             return
-        name = kept + index[begin:end]
+        name = prefix + index[begin:end]
         at = end + 1 if version >= 4 else at + (end - at) // 8 * 8 + 8
         yield name
 
 
-def _number(index: mmap.mmap, at: int) -> tuple[int, int]:
-    """Return how many bytes a name of version 4 drops from the previous one, and the position of its remainder."""
+def _prefix_difference(index: mmap.mmap, at: int) -> tuple[int, int]:
+    """Return how many bytes a name of version 4 drops from the end of the previous name, and where its own bytes begin."""
     value = -1
     while at < len(index):
         value = (value + 1 << 7) + (index[at] & 127)
