@@ -86,10 +86,10 @@ STAGES = (
     Component("stage dates", stage=("foveate.text.dates", "question_terms", _return_empty_tuple)),
     Component("stage words that ask", stage=("foveate.text.query_terms", "_question_word_weights", _return_empty_dict)),
     Component("stage quantities", stage=("foveate.text.quantities", "terms", _return_empty_tuple)),
-    Component("stage near-duplicates", stage=("foveate.pipeline.selection", "_near", _return_none)),
-    Component("stage ladder", stage=("foveate.pipeline.selection", "ladder", lambda top: (top,))),
-    Component("stage deepening", stage=("foveate.pipeline.selection", "_deepen", _return_none)),
-    Component("stage room used up", stage=("foveate.pipeline.fill", "_use_up", _return_none)),
+    Component("stage near-duplicates", stage=("foveate.pipeline.duplicates", "are_near_duplicates", lambda a, b: False)),
+    Component("stage ladder", stage=("foveate.pipeline.selection", "levels_from", lambda level: (level,))),
+    Component("stage deepening", stage=("foveate.pipeline.selection", "_spend_rest", _return_none)),
+    Component("stage room used up", stage=("foveate.pipeline.fill", "_spend_leftovers", _return_none)),
 )
 CODE_STAGES = (
     Component("stage names vote", stage=("foveate.code.search", "_named_definitions", _return_empty_dict)),

@@ -26,7 +26,7 @@ from bench.corpus import DATA
 from bench.kit import is_missing
 from foveate.cli.render import print_lines, table
 from foveate.eval.datasets import load_suite
-from foveate.pipeline.assembly import joined
+from foveate.pipeline.assembly import join_sections
 from foveate.text import tokens
 
 TURNS = 50
@@ -86,7 +86,7 @@ def prompt(context: foveate.Context, turn: str, order: Sequence[str] = ()) -> st
     stable = [section for section in context.sections if section.stable]
     rest = [section for section in context.sections if not section.stable]
     rest.sort(key=lambda section: position.get(section.name, len(position)))
-    return f"{joined([*stable, *rest])}\n{turn}\n"
+    return f"{join_sections([*stable, *rest])}\n{turn}\n"
 
 
 def steadiest_slots_first(contexts: Sequence[foveate.Context]) -> list[str]:

@@ -69,7 +69,7 @@ def test_effects_are_the_losses_without_a_component(data: Path, tmp_path: Path) 
     assert found["slot episodes"].difference == 0
     assert all(one.time_ratio > 0 for one in found.values())
     assert dates.question_terms.__name__ == "question_terms"
-    assert selection.ladder("full") == ("full", "summary", "micro")
+    assert selection.levels_from("full") == ("full", "summary", "micro")
 
 
 def test_each_pattern_must_match_a_component_of_a_suite() -> None:

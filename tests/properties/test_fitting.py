@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 from shapes import Case, candidate, cases
 
 from foveate.errors import BudgetError
-from foveate.pipeline.fill import Composed, compose
-from foveate.pipeline.selection import alike
+from foveate.pipeline.duplicates import are_near_duplicates
+from foveate.pipeline.fill import FilledSlots, fill_slots
 from foveate.types import NO_FILTERS, Candidate, Filters
 from property_settings import examples
 
 
-def composed(case: Case, total: int | None = None, filters: Filters = NO_FILTERS) -> Composed:
+def composed(case: Case, total: int | None = None, filters: Filters = NO_FILTERS) -> FilledSlots:
     profile = case.profile if total is None else replace(case.profile, total=total)
-    return compose(case.candidates, profile, filters, "bytes", "nobody")
+    return fill_slots(case.candidates, profile, filters, "bytes", "nobody")
 
 
-def composed_or_none(case: Case, total: int | None = None) -> Composed | None:
+def composed_or_none(case: Case, total: int | None = None) -> FilledSlots | None:
     try:
         return composed(case, total)
     except BudgetError:
@@ -43,11 +43,11 @@ def key(found: Candidate) -> tuple[str, str, float]:
     return (found.record.id, found.slot, found.score)
 
 
-def kept(result: Composed) -> list[Candidate]:
+def kept(result: FilledSlots) -> list[Candidate]:
     return [item.candidate for section in result.sections for item in section.items]
 
 
-def best_ranks(result: Composed) -> dict[str, int]:
+def best_ranks(result: FilledSlots) -> dict[str, int]:
     """For each slot that shows something, the rank of the best item that it shows."""
     return {section.name: min(item.rank for item in section.items) for section in result.sections if section.items}
 
@@ -106,7 +106,7 @@ def test_with_repeats_the_best_item_or_its_duplicate_stays(case: Case, more: int
         first = next((item for item in section.items if item.rank == 1), None)
         if first is not None:
             text = first.record.text
-            assert any(text == other or alike(text, other) for other in texts)
+            assert any(text == other or are_near_duplicates(text, other) for other in texts)
 
 
 @examples(400)
@@ -143,7 +143,7 @@ def test_near_duplicates_are_shown_once_outside_of_what_must_be_kept(case: Case)
             if one.slot in keep and other.slot in keep:
                 assert one.record.id != other.record.id
             else:
-                assert not alike(one.record.text, other.record.text)
+                assert not are_near_duplicates(one.record.text, other.record.text)
     by_id = {candidate.record.id for candidate in shown}
     for omission in result.left_out:
         if omission.reason == "duplicate":

@@ -10,7 +10,7 @@ import pytest
 
 import foveate
 from foveate import Candidate, Context, Filters, Record, Scope
-from foveate.pipeline.budget import own_room
+from foveate.pipeline.budget import base_sizes
 from foveate.pipeline.profiles import resolve
 from foveate.pipeline.scoring import features, weigh
 from foveate.pipeline.signals import intent
@@ -105,7 +105,7 @@ def test_several_sources_make_one_context() -> None:
 
 def test_shares_of_the_stack() -> None:
     """003-40, 003-101, 003-131, 003-132, 003-133"""
-    own = own_room(resolve("subtask"), 8000)
+    own = base_sizes(resolve("subtask"), 8000)
     assert [own[name] for name in ("root_goal", "path", "siblings")] == [400, 1200, 800]
     assert sum(own.values()) == pytest.approx(8000)
 

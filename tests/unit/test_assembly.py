@@ -7,7 +7,15 @@ import re
 import pytest
 
 import foveate
-from foveate.pipeline.assembly import empty_cost, head, line, measured, messages, overhead, section
+from foveate.pipeline.assembly import (
+    build_messages,
+    build_section,
+    count_line,
+    empty_note_tokens,
+    heading_of,
+    heading_tokens,
+    render_line,
+)
 from foveate.receipts.codec import to_json
 from foveate.text import tokens
 from foveate.types import Candidate, Item, Record, Scope, Slot
@@ -24,32 +32,33 @@ def slot(**settings: object) -> Slot:
 
 
 def test_a_section_has_its_heading_its_introduction_and_its_items() -> None:
-    assert section(slot(heading="Facts", intro=" Known so far: \n"), [item("One"), item("Two")]).content == (
+    assert build_section(slot(heading="Facts", intro=" Known so far: \n"), [item("One"), item("Two")]).content == (
         "## Facts\nKnown so far:\n- One\n- Two\n"
     )
 
 
 def test_a_slot_without_a_heading_is_its_items() -> None:
-    assert head(slot()) == ""
-    assert section(slot(), [item("You are brief.", kind="identity")]).content == "You are brief.\n"
+    assert heading_of(slot()) == ""
+    assert build_section(slot(), [item("You are brief.", kind="identity")]).content == "You are brief.\n"
 
 
 def test_a_slot_with_nothing_to_show_says_its_note() -> None:
     noted = slot(heading="Warnings", empty_text="No known gotchas for this task area.")
-    assert section(noted, []).content == "## Warnings\nNo known gotchas for this task area.\n"
-    assert empty_cost(noted, "o200k") == overhead(noted, "o200k") + tokens.count("No known gotchas for this task area.\n")
-    assert empty_cost(slot(heading="Warnings"), "o200k") == 0
+    assert build_section(noted, []).content == "## Warnings\nNo known gotchas for this task area.\n"
+    note = tokens.count("No known gotchas for this task area.\n")
+    assert empty_note_tokens(noted, "o200k") == heading_tokens(noted, "o200k") + note
+    assert empty_note_tokens(slot(heading="Warnings"), "o200k") == 0
 
 
 def test_a_heading_with_marks_of_its_own_stands_as_it_is_written() -> None:
-    assert head(slot(heading="### Warnings")) == "### Warnings\n"
-    assert head(slot(heading="## All\n\n### Part")) == "## All\n\n### Part\n"
+    assert heading_of(slot(heading="### Warnings")) == "### Warnings\n"
+    assert heading_of(slot(heading="## All\n\n### Part")) == "## All\n\n### Part\n"
 
 
 def test_an_introduction_is_not_shown_above_a_note() -> None:
     noted = slot(heading="Map", intro="| Location |\n|---|", empty_text="Nothing yet.")
-    assert section(noted, []).content == "## Map\nNothing yet.\n"
-    assert empty_cost(noted, "o200k") == empty_cost(slot(heading="Map", empty_text="Nothing yet."), "o200k")
+    assert build_section(noted, []).content == "## Map\nNothing yet.\n"
+    assert empty_note_tokens(noted, "o200k") == empty_note_tokens(slot(heading="Map", empty_text="Nothing yet."), "o200k")
 
 
 def handed_on(kind: str, text: str, *, stale: bool = False, **data: object) -> Candidate:
@@ -60,31 +69,31 @@ def handed_on(kind: str, text: str, *, stale: bool = False, **data: object) -> C
 
 
 def test_a_line_names_the_task_that_handed_it_on() -> None:
-    assert line(handed_on("gotcha", "Deep"), "full") == "- ⚠️ **medium**: Deep (from Parser)\n"
+    assert render_line(handed_on("gotcha", "Deep"), "full") == "- ⚠️ **medium**: Deep (from Parser)\n"
     asked = handed_on("question", "Tabs?", context="Both")
-    assert line(asked, "full") == "- **Tabs?** (from Parser)\n  - Context: Both\n"
+    assert render_line(asked, "full") == "- **Tabs?** (from Parser)\n  - Context: Both\n"
 
 
 def test_a_remark_on_a_row_stays_within_its_last_cell() -> None:
     row = handed_on("component", "Notes", stale=True, component="C", location="a.py")
-    assert line(row, "full") == "| `a.py` | C | Notes (from Parser; stale: the file is gone) |\n"
+    assert render_line(row, "full") == "| `a.py` | C | Notes (from Parser; stale: the file is gone) |\n"
 
 
 def test_a_remark_is_counted() -> None:
     one = handed_on("gotcha", "Deep")
-    assert measured(one, "o200k")["full"] == tokens.count(line(one, "full"), "o200k")
+    assert count_line(one, "o200k")["full"] == tokens.count(render_line(one, "full"), "o200k")
 
 
 def test_sections_of_a_role_are_one_message_with_blank_lines_between() -> None:
-    one = section(slot(heading="A", role="system"), [item("x")])
-    two = section(slot(heading="B"), [item("y")])
-    three = section(slot(heading="C"), [item("z")])
-    assert messages([one, two, three]) == [
+    one = build_section(slot(heading="A", role="system"), [item("x")])
+    two = build_section(slot(heading="B"), [item("y")])
+    three = build_section(slot(heading="C"), [item("z")])
+    assert build_messages([one, two, three]) == [
         {"role": "system", "content": "## A\n- x\n"},
         {"role": "user", "content": "## B\n- y\n\n## C\n- z\n"},
     ]
-    assert messages([two]) == [{"role": "user", "content": "## B\n- y\n"}]
-    assert messages([]) == []
+    assert build_messages([two]) == [{"role": "user", "content": "## B\n- y\n"}]
+    assert build_messages([]) == []
 
 
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)

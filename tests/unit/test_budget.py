@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from foveate.errors import BudgetError
-from foveate.pipeline.budget import Demand, allocate, flow_order, own_room, scaled_reserve
+from foveate.pipeline.budget import Demand, allocate, base_sizes, redistribution_order, scaled_reserve
 from foveate.pipeline.profiles import resolve
 from foveate.types import Budget, Profile, Slot
 
@@ -98,7 +98,7 @@ def test_004s_layers_sum_to_8100_and_their_shares_scale() -> None:
 
 def test_003s_percentages() -> None:
     stack = resolve("subtask")
-    own = own_room(stack, 8000)
+    own = base_sizes(stack, 8000)
     assert [own[name] for name in ("root_goal", "path", "siblings")] == [400, 1200, 800]
 
 
@@ -135,13 +135,13 @@ def test_what_a_slot_does_not_need_flows_to_the_more_important_one_first() -> No
 
 def test_of_equally_important_slots_the_one_with_the_better_item_is_first() -> None:
     p = profile(share("a", 50), share("b", 25), share("c", 25))
-    wanted = {"a": Demand(0, 100, 100), "b": Demand(0, ALL, ALL, best=0.4), "c": Demand(0, ALL, ALL, best=0.8)}
+    wanted = {"a": Demand(0, 100, 100), "b": Demand(0, ALL, ALL, best_score=0.4), "c": Demand(0, ALL, ALL, best_score=0.8)}
     assert grants(allocate(p, wanted)) == {"a": 100, "b": 250, "c": 650}
 
 
 def test_every_slot_shows_its_best_item_before_any_shows_its_second() -> None:
     p = profile(share("a", 98), share("b", 2), total=100, written_for=100)
-    wanted = {"a": Demand(90, 500, 500, first=30), "b": Demand(40, 40, 40, first=20)}
+    wanted = {"a": Demand(90, 500, 500, best_item=30), "b": Demand(40, 40, 40, best_item=20)}
     assert grants(allocate(p, wanted)) == {"a": 80, "b": 20}
 
 
@@ -188,8 +188,8 @@ def test_a_budget_error_names_what_must_be_kept_and_says_by_how_much() -> None:
         allocate(p, {"identity": Demand(40, 50, 50), "rules": Demand(90, 90, 90), "a": EVERYTHING}, framing=11)
     assert raised.value.short == 41
     assert str(raised.value) == (
-        "What must be kept (identity, rules) needs 141 tokens and there is room for 100: the budget of 100 is 41 too small. "
-        "Raise it, or retire or shorten what is kept."
+        "The slots that must be kept (identity, rules) need 141 tokens, and a budget of 100 leaves 100. "
+        "Raise the budget by 41, or retire or shorten records of these slots."
     )
 
 
@@ -219,10 +219,10 @@ def test_room_flows_first_to_the_more_important_slot_then_to_the_better_item_the
         share("better", 1, priority=0.5, order=9),
         share("important", 1, priority=0.9, order=9),
     )
-    demands = {slot.name: Demand(best=0.8 if slot.name == "better" else 0.2) for slot in slots}
-    order = [slot.name for slot in flow_order(profile(*slots), demands)]
+    demands = {slot.name: Demand(best_score=0.8 if slot.name == "better" else 0.2) for slot in slots}
+    order = [slot.name for slot in redistribution_order(profile(*slots), demands)]
     assert order == ["important", "better", "a_early", "b_early", "late"]
-    assert [slot.name for slot in flow_order(profile(*slots[::-1]), demands)] == order
+    assert [slot.name for slot in redistribution_order(profile(*slots[::-1]), demands)] == order
 
 
 def test_room_that_a_slot_leaves_goes_to_the_first_slot_in_that_order() -> None:

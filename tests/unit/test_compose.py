@@ -1,4 +1,4 @@
-"""compose(): budget, selection and assembly as one pure function."""
+"""fill_slots(): budget, selection and assembly as one pure function."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 import foveate
 from foveate.errors import BudgetError
-from foveate.pipeline.fill import compose
+from foveate.pipeline.fill import fill_slots
 from foveate.records.make import sketch
 from foveate.text import tokens
 from foveate.types import NO_FILTERS, Candidate, Profile, Record, Scope, Slot
@@ -57,7 +57,7 @@ def lines(result: object) -> list[str]:
 
 def test_tokens_are_counted_by_the_requests_counter() -> None:
     p = profile(slot("a", share=1), total=40)
-    result = compose([candidate("a", "alpha beta")], p, NO_FILTERS, "bytes", "o200k")
+    result = fill_slots([candidate("a", "alpha beta")], p, NO_FILTERS, "bytes", "o200k")
     item = result.sections[0].items[0]
     assert item.tokens == len("- alpha beta\n")
     assert result.budget.used == len("- alpha beta\n") + 4 + 3
@@ -70,19 +70,19 @@ def test_a_record_whose_counts_are_the_stores_is_not_counted_again() -> None:
         tokens={"full": 99, "summary": 99, "micro": 99},
     )  # fmt: skip
     found = [known, Candidate(record=record, slot="a", source="search")]
-    result = compose(found, profile(slot("a", share=1), total=200), NO_FILTERS, "bytes", "bytes")
+    result = fill_slots(found, profile(slot("a", share=1), total=200), NO_FILTERS, "bytes", "bytes")
     assert [item.tokens for item in result.sections[0].items] == [len("- alpha beta\n"), 99]
 
 
 def test_the_reserve_is_not_spent() -> None:
     found = [candidate("a", f"word{n} stands here") for n in range(20)]
-    result = compose(found, profile(slot("a", share=1), total=200, reserve=120), NO_FILTERS, "bytes", "none")
+    result = fill_slots(found, profile(slot("a", share=1), total=200, reserve=120), NO_FILTERS, "bytes", "none")
     assert result.budget.used <= result.budget.ceiling == 80
 
 
 def test_a_counter_whose_parts_do_not_add_up_is_obeyed() -> None:
     found = [candidate("a", f"line{n}") for n in range(8)]
-    result = compose(found, profile(slot("a", share=1), total=60), NO_FILTERS, "pairs", "none")
+    result = fill_slots(found, profile(slot("a", share=1), total=60), NO_FILTERS, "pairs", "none")
     assert 0 < result.budget.used <= 60
     assert 0 < len(lines(result)) < 8
 
@@ -90,7 +90,7 @@ def test_a_counter_whose_parts_do_not_add_up_is_obeyed() -> None:
 def test_such_a_counter_still_shows_what_must_be_kept_and_nothing_else() -> None:
     found = [candidate("k", "rule one"), candidate("k", "rule two"), *(candidate("a", f"line{n}") for n in range(8))]
     # The rules: 2 lines of 11, and 10 for the pair; 1 of each section's overhead is counted before it is rendered.
-    result = compose(
+    result = fill_slots(
         found, profile(slot("k", tokens=5, keep=True), slot("a", share=1), total=33), NO_FILTERS, "pairs", "none"
     )
     assert lines(result) == ["- rule one", "- rule two"]
@@ -101,16 +101,16 @@ def test_its_budget_error_counts_what_would_be_rendered() -> None:
     found = [candidate("k", "rule one"), candidate("k", "rule two")]
     p = profile(slot("k", tokens=5, keep=True), total=20)
     with pytest.raises(BudgetError) as raised:
-        compose(found, p, NO_FILTERS, "pairs", "none")
+        fill_slots(found, p, NO_FILTERS, "pairs", "none")
     assert raised.value.short == 12
     enough = profile(slot("k", tokens=5, keep=True), total=32)
-    assert compose(found, enough, NO_FILTERS, "pairs", "none").budget.used == 32
+    assert fill_slots(found, enough, NO_FILTERS, "pairs", "none").budget.used == 32
 
 
 def test_crumbs_go_to_a_slot_that_already_shows_its_best() -> None:
     p = profile(slot("a", share=1, priority=0.9), slot("b", share=1), total=7 + 60)
     found = [candidate("a", "x" * 7), candidate("a", "y" * 40, micro="y" * 3), candidate("b", "z" * 70)]
-    result = compose(found, p, NO_FILTERS, "bytes", "none")
+    result = fill_slots(found, p, NO_FILTERS, "bytes", "none")
     shown = {item.id[0]: item.level for section in result.sections for item in section.items}
     assert shown["x"] == "full"
     assert "y" in shown
@@ -120,13 +120,13 @@ def test_crumbs_go_to_a_slot_that_already_shows_its_best() -> None:
 
 def test_a_note_stands_where_a_slot_is_empty_and_there_is_room() -> None:
     quiet = slot("a", share=1, heading="Warnings", empty_text="None known.")
-    assert lines(compose([], profile(quiet, total=50), NO_FILTERS, "bytes", "none")) == ["## Warnings", "None known."]
-    assert lines(compose([], profile(quiet, total=25), NO_FILTERS, "bytes", "none")) == []
+    assert lines(fill_slots([], profile(quiet, total=50), NO_FILTERS, "bytes", "none")) == ["## Warnings", "None known."]
+    assert lines(fill_slots([], profile(quiet, total=25), NO_FILTERS, "bytes", "none")) == []
 
 
 def test_a_slot_whose_items_do_not_fit_does_not_claim_to_be_empty() -> None:
     quiet = slot("a", share=1, heading="Warnings", empty_text="None known.")
-    result = compose([candidate("a", "x" * 90)], profile(quiet, total=60), NO_FILTERS, "bytes", "none")
+    result = fill_slots([candidate("a", "x" * 90)], profile(quiet, total=60), NO_FILTERS, "bytes", "none")
     assert result.sections == ()
     assert [omission.reason for omission in result.left_out] == ["budget"]
 
@@ -134,7 +134,7 @@ def test_a_slot_whose_items_do_not_fit_does_not_claim_to_be_empty() -> None:
 def test_the_most_relevant_slot_is_served_first_when_room_is_short() -> None:
     p = profile(slot("a", share=50, heading="A"), slot("b", share=5, heading="B"), total=40)
     found = [candidate("a", "chatter about nothing", 0.2), candidate("b", "the very answer", 0.9)]
-    assert lines(compose(found, p, NO_FILTERS, "bytes", "none")) == ["## B", "- the very answer"]
+    assert lines(fill_slots(found, p, NO_FILTERS, "bytes", "none")) == ["## B", "- the very answer"]
 
 
 def test_framing_is_of_the_messages_that_are_sent() -> None:

@@ -216,7 +216,7 @@ def test_then_they_take_room_from_others_and_say_so(engine: foveate.Engine) -> N
 
 def test_and_when_even_that_does_not_fit_the_error_says_by_how_much(engine: foveate.Engine) -> None:
     rules(engine, 60)
-    with pytest.raises(BudgetError, match=r"What must be kept \(rules\) needs") as raised:
+    with pytest.raises(BudgetError, match=r"The slots that must be kept \(rules\) need") as raised:
         engine.context("anything", budget=300)
     assert len(engine.context("anything", budget=300 + raised.value.short).items) == 60
     with pytest.raises(BudgetError):

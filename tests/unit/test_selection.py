@@ -1,4 +1,4 @@
-"""sift() and fit(): who is eligible, who says the same, who fits, and what the others lacked."""
+"""rank() and fit(): who is eligible, who says the same, who fits, and what the others lacked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from foveate.pipeline.selection import alike, fit, ladder, least, sift
+from foveate.pipeline.duplicates import are_near_duplicates
+from foveate.pipeline.selection import fit, levels_from, min_tokens, rank
 from foveate.records.make import sketch
 from foveate.types import NO_FILTERS, Candidate, Filters, LeftOut, Profile, Record, Scope, Slot
 
@@ -50,76 +51,76 @@ def reasons(omitted: tuple[LeftOut, ...]) -> dict[str, tuple[str, str]]:
 
 def test_best_first_and_of_equals_the_one_that_the_source_brought_first() -> None:
     found = [candidate("z", 0.5), candidate("b", 0.9), candidate("a", 0.5)]
-    assert ids(sift(found, profile(), NO_FILTERS).ranked["a"]) == ["b", "z", "a"]
+    assert ids(rank(found, profile(), NO_FILTERS).by_slot["a"]) == ["b", "z", "a"]
 
 
 @pytest.mark.parametrize(("now", "valid"), [(99, False), (100, True), (199, True), (200, False), (201, False)])
 def test_a_record_is_valid_from_its_first_millisecond_up_to_but_not_at_its_end(now: int, valid: bool) -> None:
     record = candidate("r", valid_from=100, valid_to=200)
-    omitted = reasons(sift([record], profile(), NO_FILTERS, now).omitted)
+    omitted = reasons(rank([record], profile(), NO_FILTERS, now).left_out)
     assert ("r" not in omitted) is valid
     assert valid or omitted["r"][0] == "not valid"
 
 
 def test_a_stable_slot_keeps_the_order_of_its_source() -> None:
     found = [candidate("low", 0.1), candidate("high", 0.9)]
-    assert ids(sift(found, profile(slot(stable=True)), NO_FILTERS).ranked["a"]) == ["low", "high"]
+    assert ids(rank(found, profile(slot(stable=True)), NO_FILTERS).by_slot["a"]) == ["low", "high"]
 
 
 def test_below_the_floor_says_how_far_below() -> None:
-    sifted = sift([candidate("x", 0.21)], profile(slot(min_score=0.3)), NO_FILTERS)
-    assert sifted.ranked["a"] == ()
-    assert reasons(sifted.omitted) == {"x": ("min_score", "floor 0.3")}
-    assert sifted.omitted[0].needs_score == pytest.approx(0.09)
+    ranking = rank([candidate("x", 0.21)], profile(slot(min_score=0.3)), NO_FILTERS)
+    assert ranking.by_slot["a"] == ()
+    assert reasons(ranking.left_out) == {"x": ("min_score", "floor 0.3")}
+    assert ranking.left_out[0].needs_score == pytest.approx(0.09)
 
 
 def test_a_score_on_the_floor_is_in() -> None:
-    assert ids(sift([candidate("x", 0.3)], profile(slot(min_score=0.3)), NO_FILTERS).ranked["a"]) == ["x"]
+    assert ids(rank([candidate("x", 0.3)], profile(slot(min_score=0.3)), NO_FILTERS).by_slot["a"]) == ["x"]
 
 
 def test_beyond_max_items_says_its_rank_and_what_it_lacked() -> None:
     found = [candidate(name, score) for name, score in (("a", 0.9), ("b", 0.8), ("c", 0.7), ("d", 0.1))]
-    sifted = sift(found, profile(slot(max_items=2)), NO_FILTERS)
-    assert ids(sifted.ranked["a"]) == ["a", "b"]
-    assert reasons(sifted.omitted) == {"c": ("max_items", "rank 3 of 2"), "d": ("max_items", "rank 4 of 2")}
-    assert [omission.needs_score for omission in sifted.omitted] == pytest.approx([0.1, 0.7])
+    ranking = rank(found, profile(slot(max_items=2)), NO_FILTERS)
+    assert ids(ranking.by_slot["a"]) == ["a", "b"]
+    assert reasons(ranking.left_out) == {"c": ("max_items", "rank 3 of 2"), "d": ("max_items", "rank 4 of 2")}
+    assert [omission.needs_score for omission in ranking.left_out] == pytest.approx([0.1, 0.7])
 
 
 def test_what_a_task_handed_on_is_not_counted_by_max_items() -> None:
     task = candidate("t", kind="task").record
     handed = [replace(candidate(f"h{n}", 0.1 * n), inherited_from=task) for n in range(1, 4)]
     found = [candidate("b", 0.9), candidate("c", 0.05), *handed]
-    sifted = sift(found, profile(slot(max_items=1)), NO_FILTERS)
-    assert ids(sifted.ranked["a"]) == ["b", "h3", "h2", "h1"]
-    assert reasons(sifted.omitted) == {"c": ("max_items", "rank 2 of 1")}
+    ranking = rank(found, profile(slot(max_items=1)), NO_FILTERS)
+    assert ids(ranking.by_slot["a"]) == ["b", "h3", "h2", "h1"]
+    assert reasons(ranking.left_out) == {"c": ("max_items", "rank 2 of 1")}
 
 
 def test_what_is_stale_comes_last_whatever_its_score() -> None:
     found = [replace(candidate("gone", 0.9), stale=True), candidate("here", 0.1)]
-    assert ids(sift(found, profile(), NO_FILTERS).ranked["a"]) == ["here", "gone"]
-    assert ids(sift(found, profile(slot(max_items=1)), NO_FILTERS).ranked["a"]) == ["here"]
+    assert ids(rank(found, profile(), NO_FILTERS).by_slot["a"]) == ["here", "gone"]
+    assert ids(rank(found, profile(slot(max_items=1)), NO_FILTERS).by_slot["a"]) == ["here"]
 
 
 def test_two_tasks_in_the_same_words_are_two() -> None:
     found = [candidate(id, kind="task", text="Add the missing tests") for id in ("x", "y")]
-    assert ids(sift(found, profile(), NO_FILTERS).ranked["a"]) == ["x", "y"]
+    assert ids(rank(found, profile(), NO_FILTERS).by_slot["a"]) == ["x", "y"]
 
 
 def test_max_items_of_zero_lets_nobody_in() -> None:
-    sifted = sift([candidate("a", 0.9)], profile(slot(max_items=0)), NO_FILTERS)
-    assert (sifted.ranked["a"], sifted.omitted[0].reason) == ((), "max_items")
+    ranking = rank([candidate("a", 0.9)], profile(slot(max_items=0)), NO_FILTERS)
+    assert (ranking.by_slot["a"], ranking.left_out[0].reason) == ((), "max_items")
 
 
 def test_what_the_request_excludes_is_out_but_rules_are_not() -> None:
     found = [candidate("x"), candidate("c", kind="censor")]
-    sifted = sift(found, profile(), Filters(exclude=("x", "c")))
-    assert reasons(sifted.omitted) == {"x": ("excluded", "by the request")}
-    assert ids(sifted.ranked["a"]) == ["c"]
+    ranking = rank(found, profile(), Filters(exclude=("x", "c")))
+    assert reasons(ranking.left_out) == {"x": ("excluded", "by the request")}
+    assert ids(ranking.by_slot["a"]) == ["c"]
 
 
 def test_a_superseded_record_names_what_replaced_it() -> None:
     old = Candidate(record=candidate("x", status="superseded").record, slot="a", source="search", overruled_by="y")
-    assert reasons(sift([old], profile(), NO_FILTERS).omitted) == {"x": ("superseded", "y")}
+    assert reasons(rank([old], profile(), NO_FILTERS).left_out) == {"x": ("superseded", "y")}
 
 
 # --- the same thing said twice -------------------------------------------------------------------------------------
@@ -129,35 +130,35 @@ LONG = "The nightly archive upload fails when the disk of the build host is full
 
 def test_a_near_duplicate_is_left_out_for_the_better_one() -> None:
     found = [candidate("x", 0.4, text=LONG), candidate("y", 0.6, text=f"{LONG}!")]
-    sifted = sift(found, profile(), NO_FILTERS)
-    assert ids(sifted.ranked["a"]) == ["y"]
-    assert reasons(sifted.omitted) == {"x": ("duplicate", "y")}
+    ranking = rank(found, profile(), NO_FILTERS)
+    assert ids(ranking.by_slot["a"]) == ["y"]
+    assert reasons(ranking.left_out) == {"x": ("duplicate", "y")}
 
 
 def test_what_must_be_kept_is_kept_even_where_it_repeats_another() -> None:
     found = [candidate("x", text=LONG), candidate("y", text=LONG), candidate("z", 0.99, text=LONG, slot="b")]
-    sifted = sift(found, profile(slot(keep=True), slot("b")), NO_FILTERS)
-    assert ids(sifted.ranked["a"]) == ["x", "y"]
-    assert reasons(sifted.omitted) == {"z": ("duplicate", "x")}
+    ranking = rank(found, profile(slot(keep=True), slot("b")), NO_FILTERS)
+    assert ids(ranking.by_slot["a"]) == ["x", "y"]
+    assert reasons(ranking.left_out) == {"z": ("duplicate", "x")}
 
 
 def test_one_record_in_two_slots_is_shown_in_the_one_that_keeps_it() -> None:
     found = [candidate("x", 0.1), candidate("x", 0.9, slot="b")]
-    assert ids(sift(found, profile(slot(keep=True), slot("b")), NO_FILTERS).ranked["a"]) == ["x"]
+    assert ids(rank(found, profile(slot(keep=True), slot("b")), NO_FILTERS).by_slot["a"]) == ["x"]
 
 
 def test_of_two_stable_slots_the_earlier_one_shows_a_record() -> None:
     rules, pinned = slot("rules", stable=True, keep=True, order=20), slot("a", stable=True, keep=True, order=30)
     found = [candidate("x", slot="rules"), candidate("x", slot="a")]
-    sifted = sift(found, profile(rules, pinned), NO_FILTERS)
-    assert (ids(sifted.ranked["rules"]), ids(sifted.ranked["a"])) == (["x"], [])
+    ranking = rank(found, profile(rules, pinned), NO_FILTERS)
+    assert (ids(ranking.by_slot["rules"]), ids(ranking.by_slot["a"])) == (["x"], [])
 
 
 def test_what_max_items_cuts_off_does_not_silence_its_duplicate_elsewhere() -> None:
     found = [candidate("top", 0.9), candidate("x", 0.8, text=LONG), candidate("y", 0.5, text=LONG, slot="b")]
-    sifted = sift(found, profile(slot(max_items=1), slot("b")), NO_FILTERS)
-    assert ids(sifted.ranked["b"]) == ["y"]
-    assert reasons(sifted.omitted) == {"x": ("max_items", "rank 2 of 1")}
+    ranking = rank(found, profile(slot(max_items=1), slot("b")), NO_FILTERS)
+    assert ids(ranking.by_slot["b"]) == ["y"]
+    assert reasons(ranking.left_out) == {"x": ("max_items", "rank 2 of 1")}
 
 
 @pytest.mark.parametrize(
@@ -170,8 +171,8 @@ def test_what_max_items_cuts_off_does_not_silence_its_duplicate_elsewhere() -> N
     ],
 )
 def test_alike(one: str, other: str) -> None:
-    assert alike(one, other)
-    assert alike(other, one)
+    assert are_near_duplicates(one, other)
+    assert are_near_duplicates(other, one)
 
 
 @pytest.mark.parametrize(
@@ -191,8 +192,8 @@ def test_alike(one: str, other: str) -> None:
     ],
 )
 def test_not_alike(one: str, other: str) -> None:
-    assert not alike(one, other)
-    assert not alike(other, one)
+    assert not are_near_duplicates(one, other)
+    assert not are_near_duplicates(other, one)
 
 
 # --- down the ladder -----------------------------------------------------------------------------------------------
@@ -203,13 +204,13 @@ def levels(fitted: object) -> dict[str, str]:
 
 
 def test_the_ladder_goes_down() -> None:
-    assert ladder("full") == ("full", "summary", "micro")
-    assert ladder("micro") == ("micro",)
+    assert levels_from("full") == ("full", "summary", "micro")
+    assert levels_from("micro") == ("micro",)
 
 
 def test_an_item_starts_at_its_slots_level_and_steps_down_until_it_fits() -> None:
     found = [candidate("a"), candidate("b"), candidate("c")]
-    fitted = fit(slot(level="summary", max_level="summary"), found, 55, overhead=5)
+    fitted = fit(slot(level="summary", max_level="summary"), found, 55, heading_tokens=5)
     assert levels(fitted) == {"a": "summary", "b": "summary", "c": "micro"}
     assert fitted.used == 55
 
@@ -226,22 +227,22 @@ def test_a_misfit_is_passed_over_and_a_later_smaller_item_is_kept() -> None:
     fitted = fit(slot(level="summary", max_level="summary"), found, 60, 5)
     assert levels(fitted) == {"a": "summary", "c": "summary"}
     assert [item.rank for item in fitted.items] == [1, 3]
-    assert fitted.omitted[0].id == "big"
+    assert fitted.left_out[0].id == "big"
 
 
 def test_needs_tokens_says_what_was_missing() -> None:
     shown = fit(slot(level="summary", max_level="summary"), [candidate("a"), candidate("b", sizes=(50, 40, 30))], 30, 5)
-    assert (levels(shown), shown.omitted[0].needs_tokens) == ({"a": "summary"}, 25)
+    assert (levels(shown), shown.left_out[0].needs_tokens) == ({"a": "summary"}, 25)
     nothing = fit(slot(level="summary", max_level="summary"), [candidate("a")], 12, 5)
-    assert (nothing.items, nothing.used, nothing.omitted[0].needs_tokens) == ((), 0, 3)
+    assert (nothing.items, nothing.used, nothing.left_out[0].needs_tokens) == ((), 0, 3)
     no_grant = fit(slot(level="summary", max_level="summary"), [candidate("a")], 0, 5)
-    assert no_grant.omitted[0].needs_tokens == 15
+    assert no_grant.left_out[0].needs_tokens == 15
 
 
 def test_with_what_it_needed_it_is_in() -> None:
     found = [candidate("a")]
     lacking = fit(slot(), found, 12, 5)
-    assert levels(fit(slot(), found, 12 + lacking.omitted[0].needs_tokens, 5)) == {"a": "micro"}
+    assert levels(fit(slot(), found, 12 + lacking.left_out[0].needs_tokens, 5)) == {"a": "micro"}
 
 
 def test_what_must_be_kept_starts_at_its_smallest_and_the_first_are_raised() -> None:
@@ -252,7 +253,7 @@ def test_what_must_be_kept_starts_at_its_smallest_and_the_first_are_raised() -> 
 
 def test_a_short_text_may_cost_less_whole_than_shortened() -> None:
     odd = candidate("a", sizes=(5, 7, 8))
-    assert least(odd, slot(level="full")) == 5
+    assert min_tokens(odd, slot(level="full")) == 5
     assert levels(fit(slot(level="full", max_level="full", keep=True), [odd], 10, 5)) == {"a": "full"}
 
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, Unpack
 from foveate.engine import Engine
 from foveate.errors import BudgetError, InputError
 from foveate.options import ContextOptions
-from foveate.pipeline.assembly import joined
+from foveate.pipeline.assembly import join_sections
 from foveate.pipeline.sources import parts
 from foveate.pipeline.sources.tasks import latest
 from foveate.receipts.context import Context
@@ -68,7 +68,7 @@ class CompiledContext:
     @property
     def system_prompt(self) -> str:
         """The system message: the agent's prompt, then identity and rules."""
-        return joined(section for section in self.context.sections if section.role == "system")
+        return join_sections(section for section in self.context.sections if section.role == "system")
 
     @property
     def sections(self) -> tuple[Section, ...]:

@@ -88,13 +88,12 @@ def _is_shared(record: Record) -> bool:
 
 def _line(record: Record) -> str:
     """One line of Markdown; a mark within it would end the block."""
-    from foveate.pipeline.assembly import line
-    from foveate.types import Candidate
+    from foveate.pipeline.assembly import render_line
+    from foveate.types import LEVELS, Candidate
 
     candidate = Candidate(record=record, slot="", source="")
-    told = next(
-        (line(candidate, level) for level in ("full", "summary", "micro") if _is_one_line(line(candidate, level))), ""
-    )
+    lines = (render_line(candidate, level) for level in LEVELS)
+    told = next((line for line in lines if _is_one_line(line)), "")
     return told.strip().replace("<!--", "&lt;!--")
 
 

@@ -1,8 +1,8 @@
-"""Items -> sections -> messages and text: what the model receives. Pure.
+"""Assemble what the model reads: items into sections, sections into messages and text. Pure.
 
-Layout is a contract. Stable slots come first and are byte-identical until their content changes; volatile ones follow; no
-clock is in the text. Every heading and every item is a block that owns its trailing newline, so that token counts add up;
-a blank line between sections is counted once and may cost less.
+The layout is a contract: stable sections come first and stay byte-identical until their content changes, volatile ones
+follow, and the text contains no time of the call. Each heading and each item is a block that ends with its own newline, so
+that token counts of blocks add up. A blank line between sections is counted as one token and may cost less.
 """
 
 from __future__ import annotations
@@ -21,57 +21,66 @@ from foveate.text.format import one_line
 from foveate.text.sanitize import sanitize
 from foveate.types import LEVELS, Candidate, Item, Level, Message, Record, Section, Slot
 
-LONG_NAME = 24
-"""Characters of a session's name that are shown whole; of a longer one, such as a UUID, the beginning tells it apart."""
+MAX_SESSION_NAME_CHARS = 24
+"""A longer name, such as a UUID, is cut: its first characters distinguish it."""
 
 HIGHLIGHTS = "highlights"
-"""The source whose records come from other sessions."""
+"""The source of records of other sessions."""
 
-BLANK_LINE = 1
-"""Tokens of the blank line that ends a section."""
+BLANK_LINE_TOKENS = 1
+"""Tokens of the blank line after a section."""
+
+
+# --- headings ------------------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=512)
-def head(slot: Slot, *, empty: bool = False) -> str:
-    """What stands above a slot's items, or above its note where it has none."""
+def heading_of(slot: Slot, *, is_empty: bool = False) -> str:
+    """Return the heading and, if the slot shows items, the introduction above them."""
     heading = slot.heading.strip()
     marked = heading if heading.startswith("#") or not heading else f"## {heading}"
-    parts = (marked, "" if empty else slot.intro.strip())
+    parts = (marked, "" if is_empty else slot.intro.strip())
     return "".join(f"{part}\n" for part in parts if part)
 
 
 @lru_cache(maxsize=512)
-def overhead(slot: Slot, counter: str, *, empty: bool = False) -> int:
-    """Tokens that a slot costs before its first item."""
-    above = head(slot, empty=empty)
-    return BLANK_LINE + (tokens.count(above, counter) if above else 0)
+def heading_tokens(slot: Slot, counter: str, *, is_empty: bool = False) -> int:
+    """Count the tokens of a slot's heading and of the blank line after its section."""
+    heading = heading_of(slot, is_empty=is_empty)
+    return BLANK_LINE_TOKENS + (tokens.count(heading, counter) if heading else 0)
 
 
 @lru_cache(maxsize=512)
-def empty_cost(slot: Slot, counter: str) -> int:
-    """Tokens of a slot that has nothing to show but its note; 0 where it is then not shown at all."""
-    return overhead(slot, counter, empty=True) + tokens.count(_note(slot), counter) if slot.empty_text.strip() else 0
+def empty_note_tokens(slot: Slot, counter: str) -> int:
+    """Count the tokens of a slot without items: its heading and its note, or 0 if it has no note and is not shown."""
+    if not slot.empty_text.strip():
+        return 0
+    return heading_tokens(slot, counter, is_empty=True) + tokens.count(_empty_note(slot), counter)
 
 
-def _note(slot: Slot) -> str:
+def _empty_note(slot: Slot) -> str:
     return slot.empty_text.strip() + "\n"
 
 
-def line(candidate: Candidate, level: Level) -> str:
-    """A candidate as the model reads it."""
+# --- lines ---------------------------------------------------------------------------------------------------------
+
+
+def render_line(candidate: Candidate, level: Level) -> str:
+    """Return a candidate as the model reads it, at a level."""
     text = kind_of(candidate.record.kind).render(candidate.record, level)
-    remarks = [sanitize(remark, "web") for remark in remarks_on(candidate)]  # names that anybody may have given
-    if not remarks:
+    # The notes contain names of tasks and sessions, which any tool could have chosen.
+    notes = [sanitize(note, "web") for note in line_notes(candidate)]
+    if not notes:
         return text
     lines = text.split("\n")
-    end = _end_of_lead(lines)
+    end = _end_of_first_sentence(lines)
     last_cell = " |" if lines[end].endswith(" |") else ""
-    lines[end] = f"{lines[end].removesuffix(last_cell)} ({'; '.join(remarks)}){last_cell}"
+    lines[end] = f"{lines[end].removesuffix(last_cell)} ({'; '.join(notes)}){last_cell}"
     return "\n".join(lines)
 
 
-def _end_of_lead(lines: Sequence[str]) -> int:
-    """The line with which the first sentence of an item ends: before its sub-items, or its title itself."""
+def _end_of_first_sentence(lines: Sequence[str]) -> int:
+    """Return the index of the line before the sub-items or the code of an item; of a titled item, that of its title."""
     end = 0
     if not lines[0].startswith("#"):
         while lines[end + 1].strip() and not lines[end + 1].lstrip().startswith(("- ", "```")):
@@ -79,49 +88,47 @@ def _end_of_lead(lines: Sequence[str]) -> int:
     return end
 
 
-def remarks_on(candidate: Candidate) -> list[str]:
-    """What the line must say beyond the record: who handed it on, that its file is gone."""
-    task = candidate.inherited_from
-    from_task = [f"from {title_of(task) or task.micro}"] if task else []
-    return _of_session(candidate) + from_task + (["stale: the file is gone"] if candidate.stale else []) + _dated(candidate)
+def line_notes(candidate: Candidate) -> list[str]:
+    """Return what the line says about a candidate beyond its record: its session, its task, a missing file, a conflict."""
+    notes = []
+    session, task = candidate.record.scope.session, candidate.inherited_from
+    if session and candidate.source == HIGHLIGHTS:
+        name = one_line(session)
+        notes.append(f"session {name if len(name) <= MAX_SESSION_NAME_CHARS else name[:8] + '…'}")
+    if task is not None:
+        notes.append(f"from {title_of(task) or task.micro}")
+    if candidate.stale:
+        notes.append("stale: the file is gone")
+    if candidate.conflict is not None:
+        notes.append(_conflict_note(candidate.record, candidate.conflict))
+    return notes
 
 
-def _of_session(candidate: Candidate) -> list[str]:
-    """In which other session it happened."""
-    session = candidate.record.scope.session
-    if candidate.source != HIGHLIGHTS or not session:
-        return []
-    name = one_line(session)
-    return [f"session {name if len(name) <= LONG_NAME else name[:8] + '…'}"]
+def _conflict_note(record: Record, other: Record) -> str:
+    day, other_day = iso(record.valid_from)[:10], iso(other.valid_from)[:10]
+    if day == other_day:
+        return f"{day}; something else was said the same day"
+    return f"{day}; {other_day} {'said' if other.valid_from < record.valid_from else 'says'} otherwise"
 
 
-def _dated(candidate: Candidate) -> list[str]:
-    """When it was said, and when something else was."""
-    if candidate.conflict is None:
-        return []
-    here, there = candidate.record.valid_from, candidate.conflict.valid_from
-    day, other = iso(here)[:10], iso(there)[:10]
-    if day == other:
-        return [f"{day}; something else was said the same day"]
-    return [f"{day}; {other} {'said' if there < here else 'says'} otherwise"]
+def count_line(candidate: Candidate, counter: str) -> dict[Level, int]:
+    """Count the tokens of a candidate's line at each level."""
+    return {level: tokens.count(render_line(candidate, level), counter) for level in LEVELS}
 
 
-def measured(candidate: Candidate, counter: str) -> dict[Level, int]:
-    """Tokens of a candidate's line at each level."""
-    return {level: tokens.count(line(candidate, level), counter) for level in LEVELS}
+# --- sections and messages -----------------------------------------------------------------------------------------
 
 
-def section(slot: Slot, items: Sequence[Item], tag: str = fence.NO_TAG) -> Section:
+def build_section(slot: Slot, items: Sequence[Item], tag: str = fence.NO_TAG) -> Section:
     """Return a filled slot. Untrusted text is fenced, and a section that has any is never part of a system message."""
     if items and all(kind_of(item.kind).sort_by_path for item in items):
         items = sorted(items, key=lambda item: item.record.paths)
-    shown = tuple(replace(item, text=line(item.candidate, item.level)) for item in items)
-    body = fence.render_fenced(_lines(shown), tag) or _note(slot)
-    above = head(slot, empty=not items)
+    shown = tuple(replace(item, text=render_line(item.candidate, item.level)) for item in items)
+    body = fence.render_fenced(_lines(shown), tag) or _empty_note(slot)
     quotes = any(fence.is_quoted(item.record) for item in items)
     return Section(
         name=slot.name,
-        content=above + body,
+        content=heading_of(slot, is_empty=not items) + body,
         source=slot.source,
         role="user" if quotes else slot.role,
         stable=slot.stable and not quotes,
@@ -133,24 +140,24 @@ def _lines(items: Iterable[Item]) -> Iterator[tuple[Record, str]]:
     return ((item.record, item.text) for item in items)
 
 
-def spans(section: Section, tag: str) -> list[tuple[str, Record | None]]:
-    """Return a section's content piece by piece, each with the record that it shows. Headings and fences show none."""
+def section_pieces(section: Section, tag: str) -> list[tuple[str, Record | None]]:
+    """Return the content of a section in pieces, each with the record that it shows; None for headings and fences."""
     body = list(fence.pieces(_lines(section.items), tag))
-    above = section.content[: len(section.content) - sum(len(text) for text, _ in body)]
-    return [(above, None), *body] if above else body
+    heading = section.content[: len(section.content) - sum(len(text) for text, _ in body)]
+    return [(heading, None), *body] if heading else body
 
 
-def joined(sections: Iterable[Section]) -> str:
-    """Sections as one text: a blank line between them."""
+def join_sections(sections: Iterable[Section]) -> str:
+    """Return sections as one text, with a blank line between them."""
     return "\n".join(section.content for section in sections)
 
 
-def messages(sections: Sequence[Section]) -> list[Message]:
-    """Return one system and one user message, as far as there is text for them."""
-    out: list[Message] = []
+def build_messages(sections: Sequence[Section]) -> list[Message]:
+    """Return a system and a user message, each only if there is text for it."""
+    messages: list[Message] = []
     roles: tuple[Literal["system", "user"], ...] = ("system", "user")
     for role in roles:
-        text = joined(section for section in sections if section.role == role)
+        text = join_sections(section for section in sections if section.role == role)
         if text:
-            out.append({"role": role, "content": text})
-    return out
+            messages.append({"role": role, "content": text})
+    return messages

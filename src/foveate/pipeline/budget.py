@@ -1,10 +1,12 @@
-"""Profile and demand -> Budget: what each slot may spend. Pure arithmetic on token counts.
+"""Allocate the tokens of a budget to the slots of a profile. Pure arithmetic.
 
-`keep` slots come first and get what they need: their own room, stepping down to micro lines, then other slots' room.
-Fixed slots get their own room. What these leave unused joins the room that the others share: each first gets enough to
-show its best item, then its share, then what is left flows on to those that can use it. Who is first in line depends on
-the profile and the candidates, never on the total: that way a larger total never gives any slot less, so no slot loses
-its best item.
+1. `keep` slots get their base size. If all of them together do not fit, they step down to their shortest items. They take
+   tokens of other slots only if even those do not fit into their base size.
+2. Slots with a fixed size get at most that. 3. Slots with a share divide the rest: each gets enough for its best item, then
+   its share. What is left goes to the slots that can use it.
+
+The order in which slots get tokens depends on the profile and on the candidates, never on the total. So a larger total gives
+no slot less, and no slot loses its best item.
 """
 
 from __future__ import annotations
@@ -16,137 +18,142 @@ from math import ceil
 from foveate.errors import BudgetError
 from foveate.types import Budget, Profile, Slot, SlotBudget
 
+ROUNDING_ERROR = 1e-6
+"""Sums of shares can miss a whole number of tokens by this much."""
+
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Tokens that a slot would take, heading included: every item as a micro line, at its level, at its deepest.
+    """The tokens that a slot could use, heading included."""
 
-    `first` is for its best item alone, as a micro line, and `best` that item's score.
-    """
-
-    micro: int = 0
-    start: int = 0
-    deep: int = 0
-    first: int = 0
-    best: float = 0.0
+    minimum: int = 0
+    """Every item at its shortest."""
+    at_level: int = 0
+    """Every item at the level of the slot."""
+    maximum: int = 0
+    """Every item at its longest."""
+    best_item: int = 0
+    """The best item alone, at its shortest."""
+    best_score: float = 0.0
+    """Score of the best item."""
 
 
 def allocate(profile: Profile, demands: Mapping[str, Demand], *, framing: int = 0, margin: int = 0) -> Budget:
-    """Grants for every slot, within the total less reserve, message framing and margin."""
-    reserve = scaled_reserve(profile)
-    room = max(0.0, profile.total - _exact_reserve(profile) - framing - margin)
-    own = own_room(profile, room)
-    least = keep_least(profile, demands)
-    if least > _whole(room):
-        raise too_small(profile, demands, least + framing + margin)
-    granted = _keep_first(profile, demands, own, room)
-    rest = [slot for slot in profile.slots if not slot.keep]
-    firm = {s.name: min(own[s.name], demands[s.name].deep) for s in rest if s.stable or s.tokens is not None}
-    granted |= _shrunk(firm, max(0.0, room - sum(granted.values())))
-    granted |= {slot.name: 0.0 for slot in rest if slot.name not in granted}
-    _flow(profile, demands, granted, room)
-    slots = tuple(
-        SlotBudget(name=slot.name, base=_whole(own[slot.name]), granted=_whole(granted[slot.name])) for slot in profile.slots
+    """Divide the total between the slots, less the reserve, the framing of messages and a margin."""
+    available = max(0.0, profile.total - _unrounded_reserve(profile) - framing - margin)
+    minimum = min_keep_tokens(profile, demands)
+    if minimum > _floor(available):
+        raise budget_error(profile, demands, minimum + framing + margin)
+    base = base_sizes(profile, available)
+    granted = _allocate_keep_slots(profile, demands, base, available)
+    others = [slot for slot in profile.slots if not slot.keep]
+    fixed = {s.name: min(base[s.name], demands[s.name].maximum) for s in others if s.stable or s.tokens is not None}
+    granted |= _scale_down(fixed, max(0.0, available - sum(granted.values())))
+    granted |= {slot.name: 0.0 for slot in others if slot.name not in granted}
+    _redistribute(profile, demands, granted, available)
+    slots = (
+        SlotBudget(name=slot.name, base=_floor(base[slot.name]), granted=_floor(granted[slot.name]))
+        for slot in profile.slots
     )
-    return Budget(total=profile.total, reserve=reserve, framing=framing, slots=slots)
+    return Budget(total=profile.total, reserve=scaled_reserve(profile), framing=framing, slots=tuple(slots))
 
 
 def scaled_reserve(profile: Profile) -> int:
-    """The reserve at this total: a profile is written for one, and shrinks below it in proportion."""
-    return ceil(_exact_reserve(profile) - 1e-6)
+    """Return the tokens that stay free for the answer. They shrink with a total below that of the profile."""
+    return ceil(_unrounded_reserve(profile) - ROUNDING_ERROR)
 
 
-def _exact_reserve(profile: Profile) -> float:
-    """Before rounding: room is what it leaves, so that every slot's part grows evenly with the total."""
+def _unrounded_reserve(profile: Profile) -> float:
+    # Allocation uses it without rounding, so that the sizes of all slots grow evenly with the total.
     return profile.reserve * min(profile.total, profile.written_for) / profile.written_for
 
 
-def keep_least(profile: Profile, demands: Mapping[str, Demand]) -> int:
-    """Tokens without which what must be kept cannot be shown at all."""
-    return sum(demands[slot.name].micro for slot in profile.slots if slot.keep)
+def min_keep_tokens(profile: Profile, demands: Mapping[str, Demand]) -> int:
+    """Return the tokens of all `keep` slots with every item at its shortest."""
+    return sum(demands[slot.name].minimum for slot in profile.slots if slot.keep)
 
 
-def too_small(profile: Profile, demands: Mapping[str, Demand], needs: int) -> BudgetError:
-    """The error for a total that cannot hold what must be kept; `needs` counts framing too."""
+def budget_error(profile: Profile, demands: Mapping[str, Demand], needed: int) -> BudgetError:
+    """Return the error for a total that cannot hold the `keep` slots. `needed` includes the framing of messages."""
     total = profile.total
-    while total - scaled_reserve(replace(profile, total=total)) < needs:
-        total += max(1, needs - (total - scaled_reserve(replace(profile, total=total))))
-    names = ", ".join(slot.name for slot in profile.slots if slot.keep and demands[slot.name].micro)
-    reserve = scaled_reserve(profile)
+    while (missing := needed - (total - scaled_reserve(replace(profile, total=total)))) > 0:
+        total += missing  # the reserve may grow with the total
+    names = ", ".join(slot.name for slot in profile.slots if slot.keep and demands[slot.name].minimum)
+    available = profile.total - scaled_reserve(profile)
     return BudgetError(
-        f"What must be kept ({names}) needs {needs} tokens and there is room for {profile.total - reserve}: the budget of "
-        f"{profile.total} is {total - profile.total} too small. Raise it, or retire or shorten what is kept.",
+        f"The slots that must be kept ({names}) need {needed} tokens, and a budget of {profile.total} leaves {available}. "
+        f"Raise the budget by {total - profile.total}, or retire or shorten records of these slots.",
         short=total - profile.total,
     )
 
 
-def own_room(profile: Profile, room: float) -> dict[str, float]:
-    """Each slot's own room: its tokens, or its share of what the fixed slots leave."""
+def base_sizes(profile: Profile, available: float) -> dict[str, float]:
+    """Return the size of each slot by the profile alone: its tokens, or its share of what the fixed slots leave."""
     shrink = min(1.0, profile.total / profile.written_for)
     fixed = {
         slot.name: float(slot.tokens) if slot.keep else slot.tokens * shrink
         for slot in profile.slots
         if slot.tokens is not None
     }
-    flexible = max(0.0, room - sum(fixed.values())) * profile.flexible_share
+    shared = max(0.0, available - sum(fixed.values())) * profile.flexible_share
     shares = sum(slot.share or 0.0 for slot in profile.slots if slot.tokens is None)
-    return {
-        slot.name: fixed[slot.name] if slot.tokens is not None else flexible * (slot.share or 0.0) / (shares or 1.0)
-        for slot in profile.slots
-    }
+    return {slot.name: fixed.get(slot.name, shared * (slot.share or 0.0) / (shares or 1.0)) for slot in profile.slots}
 
 
-def _keep_first(profile: Profile, demands: Mapping[str, Demand], own: Mapping[str, float], room: float) -> dict[str, float]:
-    kept: dict[str, float] = {}
+def _allocate_keep_slots(
+    profile: Profile, demands: Mapping[str, Demand], base: Mapping[str, float], available: float
+) -> dict[str, float]:
+    granted: dict[str, float] = {}
     for slot in profile.slots:
         if slot.keep:
             demand = demands[slot.name]
-            kept[slot.name] = min(float(demand.start), max(own[slot.name], float(demand.micro)))
-    # Not all at their level: volatile ones give back first, each in proportion to what it has above its micro lines, so
-    # that the text of stable ones depends on stable ones alone for as long as there is any choice.
+            granted[slot.name] = min(float(demand.at_level), max(base[slot.name], float(demand.minimum)))
+    # If they do not fit together, the volatile ones step down first, in proportion to what they have above their minimum. So
+    # the text of a stable slot depends on stable slots alone, as long as possible.
     for stable in (False, True):
         names = [slot.name for slot in profile.slots if slot.keep and slot.stable is stable]
-        above = sum(kept[name] - demands[name].micro for name in names)
-        back = min(above, sum(kept.values()) - room)
-        if back > 0:
+        above = sum(granted[name] - demands[name].minimum for name in names)
+        excess = min(above, sum(granted.values()) - available)
+        if excess > 0:
             for name in names:
-                kept[name] -= (kept[name] - demands[name].micro) * back / above
-    return kept
+                granted[name] -= (granted[name] - demands[name].minimum) * excess / above
+    return granted
 
 
-def _whole(tokens: float) -> int:
-    """Rounded down, but not below a whole number that arithmetic missed by a hair."""
-    return int(tokens + 1e-6)
+def _scale_down(sizes: Mapping[str, float], available: float) -> dict[str, float]:
+    total = sum(sizes.values())
+    return dict(sizes) if total <= available else {name: size * available / total for name, size in sizes.items()}
 
 
-def _shrunk(wanted: Mapping[str, float], room: float) -> dict[str, float]:
-    total = sum(wanted.values())
-    return dict(wanted) if total <= room else {name: want * room / total for name, want in wanted.items()}
+def _floor(tokens: float) -> int:
+    return int(tokens + ROUNDING_ERROR)
 
 
-def _flow(profile: Profile, demands: Mapping[str, Demand], granted: dict[str, float], room: float) -> None:
-    """Hand out what is left: the best item of each slot, then shares, then every item at its level, then deeper ones."""
-    left = max(0.0, room - sum(granted.values())) * profile.flexible_share
-    open_slots = [slot for slot in profile.slots if slot.tokens is None and not (slot.keep or slot.stable)]
-    shares = sum(slot.share or 0.0 for slot in open_slots if demands[slot.name].deep)
-    fair = {slot.name: left * (slot.share or 0.0) / (shares or 1.0) for slot in open_slots}
-    for slot, target in _targets(profile, demands, fair):
-        goal = min(target, float(demands[slot.name].deep))
-        if goal > granted[slot.name] and left > 0:
-            reached = min(goal, granted[slot.name] + left)
-            left -= reached - granted[slot.name]
-            granted[slot.name] = reached
+def _redistribute(profile: Profile, demands: Mapping[str, Demand], granted: dict[str, float], available: float) -> None:
+    """Grant the tokens that are left, goal by goal."""
+    left = max(0.0, available - sum(granted.values())) * profile.flexible_share
+    for name, goal in _goals(profile, demands, left):
+        missing = min(goal, float(demands[name].maximum)) - granted[name]
+        if missing > 0 and left > 0:
+            added = min(missing, left)
+            granted[name] += added
+            left -= added
 
 
-def _targets(profile: Profile, demands: Mapping[str, Demand], fair: Mapping[str, float]) -> Iterator[tuple[Slot, float]]:
-    """Whom to fill up to how much, in order. Stable slots are not in it: their text must not depend on others."""
-    order = [slot for slot in flow_order(profile, demands) if not slot.stable]
-    yield from ((slot, demands[slot.name].first) for slot in order if slot.name in fair)
-    yield from ((slot, fair[slot.name]) for slot in order if slot.name in fair)
-    yield from ((slot, demands[slot.name].start) for slot in order)
-    yield from ((slot, demands[slot.name].deep) for slot in order)
+def _goals(profile: Profile, demands: Mapping[str, Demand], left: float) -> Iterator[tuple[str, float]]:
+    """Yield the sizes to which slots grow: first the best item of each, then its share, then all items, then longer ones.
+
+    Stable slots do not grow, because their text must not depend on other slots.
+    """
+    growing = [slot for slot in redistribution_order(profile, demands) if not slot.stable]
+    shared = [slot for slot in growing if slot.tokens is None and not slot.keep]
+    shares = sum(slot.share or 0.0 for slot in shared if demands[slot.name].maximum)
+    yield from ((slot.name, demands[slot.name].best_item) for slot in shared)
+    yield from ((slot.name, left * (slot.share or 0.0) / (shares or 1.0)) for slot in shared)
+    yield from ((slot.name, demands[slot.name].at_level) for slot in growing)
+    yield from ((slot.name, demands[slot.name].maximum) for slot in growing)
 
 
-def flow_order(profile: Profile, demands: Mapping[str, Demand]) -> list[Slot]:
-    """Who is offered room first: the more important slot, then the one with the better best item, then the earlier one."""
-    return sorted(profile.slots, key=lambda slot: (-slot.priority, -demands[slot.name].best, slot.order, slot.name))
+def redistribution_order(profile: Profile, demands: Mapping[str, Demand]) -> list[Slot]:
+    """Return the slots in the order in which they get unused tokens: by priority, then by the score of their best item."""
+    return sorted(profile.slots, key=lambda slot: (-slot.priority, -demands[slot.name].best_score, slot.order, slot.name))

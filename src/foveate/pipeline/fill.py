@@ -1,156 +1,184 @@
-"""Scored candidates -> a filled prompt within its ceiling: budget, selection and assembly, run as one pure function.
+"""Fill the slots of a profile within its budget: rank, allocate, fit and assemble, as one pure function.
 
-`engine.context` and a replay both come through here, which is why a replay gives the same bytes. The rendered messages
-are counted; where a counter's parts do not add up and the whole comes out too large, everything is fitted again into
-less room, as little less as will do, down to what must be kept at its smallest.
+`engine.context` and a replay call the same function, so that a replay gives the same bytes. The rendered messages are
+counted as a whole, because with some counters the counts of the parts do not add up. If the whole exceeds the ceiling,
+everything is fitted again with a margin: the smallest that suffices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from foveate.pipeline.assembly import empty_cost, measured, messages, overhead, remarks_on, section
-from foveate.pipeline.budget import Demand, allocate, flow_order, keep_least, scaled_reserve, too_small
-from foveate.pipeline.selection import Fitted, Sifted, fences, fit, least, most, sift
+from foveate.pipeline.assembly import (
+    build_messages,
+    build_section,
+    count_line,
+    empty_note_tokens,
+    heading_tokens,
+    line_notes,
+)
+from foveate.pipeline.budget import Demand, allocate, budget_error, min_keep_tokens, redistribution_order, scaled_reserve
+from foveate.pipeline.selection import FittedSlot, Ranking, fence_tokens, fit, max_tokens, min_tokens, rank
 from foveate.records import fence
 from foveate.records.make import measure
 from foveate.text import tokens
-from foveate.types import Budget, Candidate, Filters, LeftOut, Profile, Section, Slot
+from foveate.types import Budget, Candidate, Filters, LeftOut, Profile, Section, Slot, SlotBudget
 
 
 @dataclass(frozen=True, slots=True)
-class Composed:
-    """The filled prompt, its ledger, and what was left out."""
+class FilledSlots:
+    """The sections that the model reads, the tokens of each slot, and the candidates that were left out."""
 
     sections: tuple[Section, ...]
     budget: Budget
     left_out: tuple[LeftOut, ...]
 
 
-def compose(
+def fill_slots(
     candidates: Sequence[Candidate],
     profile: Profile,
     filters: Filters,
     counter: str,
-    measured_by: str,
+    record_counter: str,
     now: int | None = None,
     tag: str = fence.NO_TAG,
-) -> Composed:
-    """Fill the profile's slots. `measured_by`: the counter of the records' own counts; `now`: when they must be valid;
-    `tag`: that of the fences around what is quoted."""
-    sized = [_sized(candidate, counter, measured_by) for candidate in candidates]
-    sifted = sift(sized, profile, filters, now)
-    quotes = any(fence.is_quoted(candidate.record) for ranked in sifted.ranked.values() for candidate in ranked)
-    framing = _framing(len({slot.role for slot in profile.slots} | ({"user"} if quotes else set())), counter)
-    demands = {slot.name: demand(slot, sifted.ranked[slot.name], counter, tag) for slot in profile.slots}
-    smallest = framing + keep_least(profile, demands)
-    spare = profile.total - scaled_reserve(profile) - smallest
-    if spare < 0 and smallest > framing:
-        bare = _filled(replace(profile, total=smallest, reserve=0), sifted, demands, counter, framing, 0, tag)
-        raise too_small(profile, demands, max(smallest, bare.budget.used))
+) -> FilledSlots:
+    """Fill the slots of a profile with scored candidates.
 
-    def filled(margin: int) -> Composed:
-        return _filled(profile, sifted, demands, counter, framing, margin, tag)
+    `counter` counts the tokens, `record_counter` made the counts that records have. `now` is the time at which records must
+    be valid. `tag` is the tag of the fences around quoted text. Raises BudgetError if the `keep` slots do not fit.
+    """
+    counted = [_with_token_counts(candidate, counter, record_counter) for candidate in candidates]
+    ranking = rank(counted, profile, filters, now)
+    demands = {slot.name: demand(slot, ranking.by_slot[slot.name], counter, tag) for slot in profile.slots}
+    filler = _Filler(profile, ranking, demands, counter, tag, _max_framing(profile, ranking, counter))
 
-    composed = filled(0)
-    excess = composed.budget.used - composed.budget.ceiling
-    return composed if excess <= 0 else _squeezed(filled, profile, demands, excess, spare)
+    minimum = filler.framing + min_keep_tokens(profile, demands)
+    slack = profile.total - scaled_reserve(profile) - minimum
+    if slack < 0 and minimum > filler.framing:
+        smallest = replace(filler, profile=replace(profile, total=minimum, reserve=0)).fill()
+        raise budget_error(profile, demands, max(minimum, smallest.budget.used))
+    filled = filler.fill()
+    excess = filled.budget.used - filled.budget.ceiling
+    return filled if excess <= 0 else _shrink(filler, excess, slack)
 
 
-def _squeezed(
-    filled: Callable[[int], Composed], profile: Profile, demands: Mapping[str, Demand], excess: int, spare: int
-) -> Composed:
-    """The largest filling that holds the ceiling: for counters whose parts do not add up to the whole."""
-    composed = filled(spare)
-    if composed.budget.used > composed.budget.ceiling:
-        raise too_small(profile, demands, composed.budget.used)
-    low, high, margin = 0, spare, min(excess, spare - 1)
+@dataclass(frozen=True, slots=True)
+class _Filler:
+    """Ranked candidates, which can be fitted into the budget of the profile with different margins."""
+
+    profile: Profile
+    ranking: Ranking
+    demands: dict[str, Demand]
+    counter: str
+    tag: str
+    framing: int
+
+    def fill(self, margin: int = 0) -> FilledSlots:
+        """Return the filled slots if `margin` tokens of the budget stay unused."""
+        budget = allocate(self.profile, self.demands, framing=self.framing, margin=margin)
+        granted = {slot.name: slot.granted for slot in budget.slots}
+        fitted = {slot.name: self.fit_slot(slot, granted[slot.name]) for slot in self.profile.slots}
+        _spend_leftovers(self, granted, fitted)
+        sections = tuple(
+            build_section(slot, fitted[slot.name].items, self.tag) for slot in self.profile.slots if fitted[slot.name].used
+        )
+        messages = build_messages(sections)
+        budget = replace(
+            budget,
+            used=tokens.count_messages(messages, self.counter),
+            framing=_framing(len(messages), self.counter),
+            slots=tuple(_with_usage(slot, granted[slot.name], fitted[slot.name]) for slot in budget.slots),
+        )
+        left_out = (candidate for slot in self.profile.slots for candidate in fitted[slot.name].left_out)
+        return FilledSlots(sections, budget, (*self.ranking.left_out, *left_out))
+
+    def fit_slot(self, slot: Slot, granted: int) -> FittedSlot:
+        """Return the items of a slot within its tokens; without candidates, only the tokens of its note."""
+        ranked = self.ranking.by_slot[slot.name]
+        if ranked:
+            return fit(slot, ranked, granted, heading_tokens(slot, self.counter), fence.cost(self.tag, self.counter))
+        note = empty_note_tokens(slot, self.counter)
+        return FittedSlot((), note if note <= granted else 0)
+
+
+def _with_usage(slot: SlotBudget, granted: int, fitted: FittedSlot) -> SlotBudget:
+    return replace(slot, granted=granted, used=fitted.used, items=len(fitted.items))
+
+
+def _shrink(filler: _Filler, excess: int, slack: int) -> FilledSlots:
+    """Return the slots filled up to the ceiling: bisect the margin, starting with the tokens in excess."""
+    filled = filler.fill(slack)
+    if filled.budget.used > filled.budget.ceiling:
+        raise budget_error(filler.profile, filler.demands, filled.budget.used)
+    low, high, margin = 0, slack, min(excess, slack - 1)
     while low < margin < high:
-        smaller = filled(margin)
-        if smaller.budget.used > smaller.budget.ceiling:
+        larger = filler.fill(margin)
+        if larger.budget.used > larger.budget.ceiling:
             low = margin
         else:
-            high, composed = margin, smaller
+            high, filled = margin, larger
         margin = (low + high) // 2
-    return composed
+    return filled
 
 
-def _sized(candidate: Candidate, counter: str, measured_by: str) -> Candidate:
-    if remarks_on(candidate):
-        return replace(candidate, token_counts=measured(candidate, counter))
-    if candidate.record.tokens is not None and counter == measured_by:
+def _spend_leftovers(filler: _Filler, granted: dict[str, int], fitted: dict[str, FittedSlot]) -> None:
+    """Offer tokens that are too few for another item of their slot to the slots that already show their best item."""
+    leftover = sum(granted[name] - fitted[name].used for name in fitted)
+    borrowed = 0
+    order = redistribution_order(filler.profile, filler.demands)
+    for slot in order:
+        before = fitted[slot.name]
+        if slot.stable or not before.items or before.items[0].rank > 1:
+            continue
+        after = filler.fit_slot(slot, before.used + leftover)
+        if after.used > before.used and len(after.items) >= len(before.items):
+            borrowed += max(0, after.used - granted[slot.name])
+            granted[slot.name] = max(granted[slot.name], after.used)
+            leftover -= after.used - before.used
+            fitted[slot.name] = after
+    # The grants must not exceed the ceiling. The borrowed tokens come from slots that did not use theirs.
+    for slot in reversed(order):
+        lent = min(borrowed, granted[slot.name] - fitted[slot.name].used)
+        granted[slot.name] -= lent
+        borrowed -= lent
+
+
+def demand(slot: Slot, ranked: Sequence[Candidate], counter: str, tag: str = fence.NO_TAG) -> Demand:
+    """Return the tokens that a slot could use for its candidates."""
+    if not ranked:
+        note = empty_note_tokens(slot, counter)
+        return Demand(0, note, note)
+    heading = heading_tokens(slot, counter)
+    fences = fence_tokens(ranked, fence.cost(tag, counter))
+    fixed = heading + sum(fences)
+    return Demand(
+        minimum=fixed + sum(min_tokens(candidate, slot) for candidate in ranked),
+        at_level=fixed + sum(candidate.tokens[slot.level] for candidate in ranked),
+        maximum=fixed + sum(max_tokens(candidate, slot) for candidate in ranked),
+        best_item=heading + fences[0] + min_tokens(ranked[0], slot),
+        best_score=ranked[0].score,
+    )
+
+
+def _with_token_counts(candidate: Candidate, counter: str, record_counter: str) -> Candidate:
+    """Return a candidate that has the tokens of its line by this counter."""
+    if line_notes(candidate):
+        return replace(candidate, token_counts=count_line(candidate, counter))
+    if candidate.record.tokens is not None and counter == record_counter:
         return candidate
     return replace(candidate, token_counts=measure(candidate.record, counter))
 
 
+def _max_framing(profile: Profile, ranking: Ranking, counter: str) -> int:
+    """Return the framing of all messages that could be needed. Quoted text is always in the user's message."""
+    quoted = any(fence.is_quoted(candidate.record) for ranked in ranking.by_slot.values() for candidate in ranked)
+    roles = {slot.role for slot in profile.slots} | ({"user"} if quoted else set())
+    return _framing(len(roles), counter)
+
+
 def _framing(number: int, counter: str) -> int:
-    """Tokens that so many messages cost before they say anything."""
+    """Return the tokens of a number of messages without their contents."""
     chosen = tokens.counter(counter)
     return chosen.per_request + chosen.per_message * number if number else 0
-
-
-def _filled(
-    profile: Profile, sifted: Sifted, demands: Mapping[str, Demand], counter: str, framing: int, margin: int, tag: str
-) -> Composed:
-    budget = allocate(profile, demands, framing=framing, margin=margin)
-    granted = {slot.name: slot.granted for slot in budget.slots}
-    fitted = {slot.name: _fit(slot, sifted, granted[slot.name], counter, tag) for slot in profile.slots}
-    _use_up(flow_order(profile, demands), sifted, granted, fitted, counter, tag)
-    sections = tuple(section(slot, fitted[slot.name].items, tag) for slot in profile.slots if fitted[slot.name].used)
-    sent = messages(sections)
-    used = tokens.count_messages(sent, counter)
-    slots = tuple(
-        replace(slot, granted=granted[slot.name], used=fitted[slot.name].used, items=len(fitted[slot.name].items))
-        for slot in budget.slots
-    )
-    omitted = sifted.omitted + tuple(lost for slot in profile.slots for lost in fitted[slot.name].omitted)
-    budget = replace(budget, used=used, framing=_framing(len(sent), counter), slots=slots)
-    return Composed(sections, budget, omitted)
-
-
-def demand(slot: Slot, ranked: Sequence[Candidate], counter: str, tag: str = fence.NO_TAG) -> Demand:
-    """What a slot would take."""
-    if not ranked:
-        note = empty_cost(slot, counter)
-        return Demand(0, note, note)
-    above = overhead(slot, counter)
-    around = fences(ranked, fence.cost(tag, counter))
-    all_above = above + sum(around)
-    return Demand(
-        micro=all_above + sum(least(candidate, slot) for candidate in ranked),
-        start=all_above + sum(candidate.tokens[slot.level] for candidate in ranked),
-        deep=all_above + sum(most(candidate, slot) for candidate in ranked),
-        first=above + around[0] + least(ranked[0], slot),
-        best=ranked[0].score,
-    )
-
-
-def _fit(slot: Slot, sifted: Sifted, grant: int, counter: str, tag: str) -> Fitted:
-    ranked = sifted.ranked[slot.name]
-    if ranked:
-        return fit(slot, ranked, grant, overhead(slot, counter), fence.cost(tag, counter))
-    note = empty_cost(slot, counter)
-    return Fitted((), note if note <= grant else 0)
-
-
-def _use_up(
-    order: Sequence[Slot], sifted: Sifted, granted: dict[str, int], fitted: dict[str, Fitted], counter: str, tag: str
-) -> None:
-    """Crumbs that no item of a slot could use, offered once more to the slots that already show their best item."""
-    left = sum(granted[name] - fitted[name].used for name in fitted)
-    taken = 0
-    for slot in order:
-        best_is_in = bool(fitted[slot.name].items) and fitted[slot.name].items[0].rank == 1
-        if slot.stable or not best_is_in:
-            continue
-        again = _fit(slot, sifted, fitted[slot.name].used + left, counter, tag)
-        if again.used > fitted[slot.name].used and len(again.items) >= len(fitted[slot.name].items):
-            taken += max(0, again.used - granted[slot.name])
-            granted[slot.name] = max(granted[slot.name], again.used)
-            left -= again.used - fitted[slot.name].used
-            fitted[slot.name] = again
-    for slot in reversed(order):  # the ledger: what was taken was somebody's
-        given = min(taken, granted[slot.name] - fitted[slot.name].used)
-        granted[slot.name] -= given
-        taken -= given

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from foveate.errors import InputError, ProfileError, near
 from foveate.pipeline import profiles, request_summary
-from foveate.pipeline.assembly import joined
-from foveate.pipeline.fill import Composed, compose
+from foveate.pipeline.assembly import join_sections
+from foveate.pipeline.fill import FilledSlots, fill_slots
 from foveate.pipeline.scoring import score
 from foveate.pipeline.signals import extract
 from foveate.pipeline.sources import Gathered, Source, SourceContext, SourceReport, gather
@@ -74,7 +74,7 @@ class Run:
     @property
     def text(self) -> str:
         """Everything that the model sees, in order."""
-        return joined(self.sections)
+        return join_sections(self.sections)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,18 +109,18 @@ class Pipeline:
         notes += code.notes if code else ()
         revision, tag = reader.revision, fence.tag_of(reader.secret, request.scope.session)
         candidates = score(found.candidates, profile, signals, request.now, self.thresholds)
-        composed = compose(candidates, profile, request.filters, request.counter, self.measured_by, request.now, tag)
-        stable = joined(section for section in composed.sections if section.stable)
+        filled = fill_slots(candidates, profile, request.filters, request.counter, self.measured_by, request.now, tag)
+        stable = join_sections(section for section in filled.sections if section.stable)
         return Run(
-            id=context_id(request, revision, joined(composed.sections)),
+            id=context_id(request, revision, join_sections(filled.sections)),
             request=request,
             signals=signals,
             profile=profile,
-            sections=composed.sections,
-            left_out=composed.left_out,
-            budget=composed.budget,
+            sections=filled.sections,
+            left_out=filled.left_out,
+            budget=filled.budget,
             prefix=Prefix(text_hash(stable), len(stable), _count(stable, request.counter)),
-            warnings=(*notes, *_failed_sources(found), *_oversized_slots(composed, profile)),
+            warnings=(*notes, *_failed_sources(found), *_oversized_slots(filled, profile)),
             tag=tag,
             candidates=tuple(candidates),
             reports=found.reports,
@@ -161,10 +161,10 @@ def _failed_sources(found: Gathered) -> list[str]:
     return [f"Source {report.source!r} failed: {report.error}" for report in found.reports if report.error]
 
 
-def _oversized_slots(composed: Composed, profile: Profile) -> list[str]:
+def _oversized_slots(filled: FilledSlots, profile: Profile) -> list[str]:
     return [
         f"Slot {size.name!r} holds more than its room and took {size.borrowed} tokens from others."
-        for size, slot in zip(composed.budget.slots, profile.slots, strict=True)
+        for size, slot in zip(filled.budget.slots, profile.slots, strict=True)
         if slot.keep and size.base and size.borrowed
     ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from foveate.pipeline.assembly import joined, line, messages
+from foveate.pipeline.assembly import build_messages, join_sections, render_line
 from foveate.pipeline.run import Run
 from foveate.pipeline.task_view import Computed, computed
 from foveate.receipts.receipt import Receipt, build_receipt
@@ -59,17 +59,17 @@ class Context:
     @property
     def text(self) -> str:
         """Everything that the model sees, in order."""
-        return joined(self.sections)
+        return join_sections(self.sections)
 
     @property
     def stable(self) -> str:
         """The beginning, which stays byte-identical until its own content changes."""
-        return joined(section for section in self.sections if section.stable)
+        return join_sections(section for section in self.sections if section.stable)
 
     @property
     def volatile(self) -> str:
         """The rest, which is computed for each call. It goes last, where no cached prefix follows it."""
-        return joined(section for section in self.sections if not section.stable)
+        return join_sections(section for section in self.sections if not section.stable)
 
     @property
     def items(self) -> tuple[Item, ...]:
@@ -88,13 +88,13 @@ class Context:
 
     def messages(self) -> list[Message]:
         """Return the context as messages for OpenAI and most frameworks. The question is not in them: append it."""
-        return messages(self.sections)
+        return build_messages(self.sections)
 
     def anthropic(self) -> AnthropicPrompt:
         """Return the context as arguments for Anthropic, with a `cache_control` mark at the end of the stable part."""
         system = [section for section in self.sections if section.role == "system"]
-        stable = joined(section for section in system if section.stable)
-        volatile = joined(section for section in system if not section.stable)
+        stable = join_sections(section for section in system if section.stable)
+        volatile = join_sections(section for section in system if not section.stable)
         blocks: list[AnthropicBlock] = []
         if stable:
             blocks.append({"type": "text", "text": stable, "cache_control": {"type": "ephemeral"}})
@@ -139,6 +139,6 @@ def _delta_text(added: Sequence[Item], changed: Sequence[Item], withdrawn: Seque
     blocks = [
         ("New", [(item.record, item.text) for item in added]),
         ("Changed", [(item.record, item.text) for item in changed]),
-        ("No longer shown", [(item.record, line(item.candidate, "micro")) for item in withdrawn]),
+        ("No longer shown", [(item.record, render_line(item.candidate, "micro")) for item in withdrawn]),
     ]
     return "\n".join(f"## {title}\n{fence.render_fenced(lines, tag)}" for title, lines in blocks if lines)

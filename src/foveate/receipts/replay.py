@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from foveate.code.model import CODE_ID_PREFIXES
 from foveate.memory.relations import load_relation
-from foveate.pipeline.assembly import joined, section, spans
-from foveate.pipeline.fill import compose
+from foveate.pipeline.assembly import build_section, join_sections, section_pieces
+from foveate.pipeline.fill import fill_slots
 from foveate.pipeline.request_summary import FORGOTTEN
 from foveate.pipeline.run import text_hash
 from foveate.pipeline.sources.calibration import note_record
@@ -79,7 +79,7 @@ def prompt_of(sections: Sequence[Section], tag: str) -> Prompt:
 
 
 def _part(section: Section, tag: str) -> Part:
-    pieces = tuple(Piece(text, record.id if record else "") for text, record in spans(section, tag))
+    pieces = tuple(Piece(text, record.id if record else "") for text, record in section_pieces(section, tag))
     return Part(section.name, section.role, section.stable, pieces)
 
 
@@ -149,7 +149,7 @@ class Replay:
                 items.setdefault(entry.slot, []).append(Item(candidate, entry.level, entry.tokens, entry.rank))
         filled = {slot.name for slot in self.receipt.budget.slots if slot.used}
         slots = [slot for slot in self.receipt.profile.slots if slot.name in filled]
-        sections = [section(slot, items.get(slot.name, []), self.tag) for slot in slots]
+        sections = [build_section(slot, items.get(slot.name, []), self.tag) for slot in slots]
         missing = tuple(entry.id for entry in self.receipt.items if (entry.id, entry.slot) not in readable)
         return Prompt(tuple(_part(each, self.tag) for each in sections), identical=False, missing=missing)
 
@@ -162,9 +162,9 @@ def replay(receipt: Receipt, reader: Reader, extra: ExtraRecords, external: Exte
     if counter != receipt.measured_by:  # the stored token counts are those of another counter
         candidates = [replace(each, record=replace(each.record, tokens=None)) for each in candidates]
     tag = fence.tag_of(reader.secret, scope.session)
-    composed = compose(candidates, profile, request.filters, request.counter, receipt.measured_by, request.now, tag)
-    text, used = joined(composed.sections), composed.budget.used
-    return Replay(receipt, tuple(candidates), tuple(missing), composed.sections, text, used, tag)
+    filled = fill_slots(candidates, profile, request.filters, request.counter, receipt.measured_by, request.now, tag)
+    text, used = join_sections(filled.sections), filled.budget.used
+    return Replay(receipt, tuple(candidates), tuple(missing), filled.sections, text, used, tag)
 
 
 def _read_candidates(

@@ -17,7 +17,7 @@ from foveate.errors import BudgetError, FoveateError, InputError, NotFound, Prof
 from foveate.eval.model import Case, Dataset, Document, RenderedPrompt, Suite, SystemType
 from foveate.eval.reading import digest
 from foveate.pipeline import profiles
-from foveate.pipeline.assembly import joined
+from foveate.pipeline.assembly import join_sections
 from foveate.pipeline.profiles.files import BUILTIN, DEFAULT, chain
 from foveate.pipeline.profiles.profile import overlay
 from foveate.project import project
@@ -83,7 +83,7 @@ class MemorySystem:
         slots: dict[str, str] = {}
         for context in contexts:
             for section in context.sections:
-                slots[section.name] = f"{slots.get(section.name, '')}\n{joined([section])}"
+                slots[section.name] = f"{slots.get(section.name, '')}\n{join_sections([section])}"
         return RenderedPrompt("\n\n".join(context.text for context in contexts), slots)
 
     def ranking(self, case: Case) -> Mapping[str, Sequence[str]]:

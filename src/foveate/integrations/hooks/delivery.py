@@ -18,7 +18,7 @@ from foveate.errors import BudgetError
 from foveate.integrations.conversation import DEFAULT_QUERY
 from foveate.integrations.importers.rows import CONTEXT_BEGIN, CONTEXT_END
 from foveate.options import ContextOptions
-from foveate.pipeline.assembly import line
+from foveate.pipeline.assembly import render_line
 from foveate.pipeline.request import MAX_QUERY
 from foveate.receipts.context import Context
 from foveate.records.fence import render_fenced
@@ -216,12 +216,13 @@ def _delta_lines(
                 id, OUTDATED_HEADING, f"- something shown before was deleted{f' ({kind.name})' if kind else ''}\n"
             )
         elif record.status != "active" or (record.valid_to is not None and record.valid_to <= now):
-            yield _DeltaLine(id, OUTDATED_HEADING, line(_plain_candidate(record), "micro"), record)
+            yield _DeltaLine(id, OUTDATED_HEADING, render_line(_plain_candidate(record), "micro"), record)
         elif _hash(record, delivered.level) != delivered.hash:
-            yield _delta_line(record, delivered.level, line(_plain_candidate(record), delivered.level), is_update=True)
+            text = render_line(_plain_candidate(record), delivered.level)
+            yield _delta_line(record, delivered.level, text, is_update=True)
     for id, item in items.items():
         before = in_window.get(id)
-        text = line(item.candidate, item.level)
+        text = render_line(item.candidate, item.level)
         if before is None:
             yield _delta_line(item.record, item.level, text)
         elif _hash(item.record, before.level) != before.hash or LEVELS.index(item.level) < LEVELS.index(before.level):
@@ -240,7 +241,7 @@ def _plain_candidate(record: Record) -> Candidate:
 
 def _hash(record: Record, level: Level) -> str:
     """Return a hash of the line without remarks: a new remark, such as a hint at a handoff, does not change the record."""
-    return blake2b(line(_plain_candidate(record), level).encode("utf-8", "replace"), digest_size=6).hexdigest()
+    return blake2b(render_line(_plain_candidate(record), level).encode("utf-8", "replace"), digest_size=6).hexdigest()
 
 
 def _select_fitting(lines: Iterable[_DeltaLine], limits: _Limits, quote_tag: str) -> list[_DeltaLine]:
