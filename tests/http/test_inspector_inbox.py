@@ -17,7 +17,7 @@ def test_the_inbox_lists_what_needs_a_decision(engine: Engine, client: TestClien
     question = engine.add("question", "Which region?").record.id
     failing = engine.add("procedure", "Restart Redis by hand", data={"steps": ["ssh"], "review": True}).record.id
     shown, html = page(client, "/ui/inbox")
-    assert {row["id"]: row["reason"] for row in shown["rows"]} == {
+    assert {review.id: reason for review, reason in shown["rows"]} == {
         rule: "proposed instruction",
         disputed: "disputed by a more trusted record",
         failing: "mostly fails",

@@ -15,7 +15,9 @@ import foveate
 from foveate.engine import Engine
 from foveate.memory.relations import id_of
 from foveate.receipts.codec import to_json
+from foveate.records.render import display_name
 from foveate.server.http import create_app
+from foveate.server.inspector.record_history import FieldChange
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.types import Scope
 from records import add_record
@@ -36,12 +38,12 @@ def hostile(engine: Engine) -> str:
 def test_the_list_shows_the_newest_first_in_pages(engine: Engine, client: TestClient) -> None:
     engine.store.add_many([("note", f"Note number {n}", {"tags": ["odd"] if n % 2 else []}) for n in range(7)])
     first = document(client, "/ui/memory?limit=5")
-    assert [row["title"] for row in first["records"]] == [f"Note number {n}" for n in (6, 5, 4, 3, 2)]
+    assert [display_name(row) for row in first["records"]] == [f"Note number {n}" for n in (6, 5, 4, 3, 2)]
     second = document(client, f"/ui/memory?limit=5&after={first['next']}")
-    assert [row["title"] for row in second["records"]][:2] == ["Note number 1", "Note number 0"]
+    assert [display_name(row) for row in second["records"]][:2] == ["Note number 1", "Note number 0"]
     assert second["next"] is None
     assert len(document(client, "/ui/memory?tag=odd")["records"]) == 3
-    assert {row["kind"] for row in document(client, "/ui/memory?kind=censor")["records"]} == {"censor"}
+    assert {row.kind for row in document(client, "/ui/memory?kind=censor")["records"]} == {"censor"}
     assert "Older" in client.get("/ui/memory?limit=5").text
 
 
@@ -49,7 +51,7 @@ def test_records_of_the_engine_are_listed_only_by_their_kind(engine: Engine, cli
     engine.tasks.push("Ship it")
     shown = document(client, "/ui/memory")
     assert "stack" not in shown["kinds"]
-    assert "stack" not in {row["kind"] for row in shown["records"]}
+    assert "stack" not in {row.kind for row in shown["records"]}
     assert document(client, "/ui/memory?kind=stack")["records"]
 
 
@@ -59,9 +61,9 @@ def test_the_list_is_searched_by_words_ids_and_keys(engine: Engine, client: Test
     engine.edit(fact, pinned=True)
     engine.edit(hostile, status="retired")
     for words in ("which port has redis", fact):
-        assert document(client, "/ui/memory", params={"q": words})["records"][0]["id"] == fact
-    assert document(client, "/ui/memory", params={"q": "bread/1"})["records"][0]["id"] == keyed
-    assert [row["id"] for row in document(client, "/ui/memory?status=retired")["records"]] == [hostile]
+        assert document(client, "/ui/memory", params={"q": words})["records"][0].id == fact
+    assert document(client, "/ui/memory", params={"q": "bread/1"})["records"][0].id == keyed
+    assert [row.id for row in document(client, "/ui/memory?status=retired")["records"]] == [hostile]
     html = client.get("/ui/memory").text
     assert ">pinned</span>" in html
     assert ">retired</span>" in html
@@ -121,19 +123,19 @@ def test_a_record_is_shown_at_three_levels_with_its_tokens_fields_and_links(engi
     ).record.id
     engine.link(id, "about", redis, weight=0.9)
     found = document(client, f"/ui/record?id={id}")
-    assert [level["level"] for level in found["levels"]] == ["full", "summary", "micro"]
-    sizes = [level["tokens"] for level in found["levels"]]
+    assert [level.level for level in found["levels"]] == ["full", "summary", "micro"]
+    sizes = [level.tokens for level in found["levels"]]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[2] < sizes[0]
-    assert found["levels"][0]["text"].rstrip().endswith("Instead of: Memcached")
-    assert found["stage"] == "recorded"
+    assert found["levels"][0].text.rstrip().endswith("Instead of: Memcached")
+    assert found["record"].stage == "recorded"
     html = client.get(f"/ui/record?id={id}").text
     assert 'href="/ui/memory?q=Redis&amp;kind=entity"' in html
     assert 'href="/ui/code?q=src%2Fsession.py"' in html
     links = document(client, f"/ui/record?id={id}&tab=links")["links"]
-    assert [(link["name"], link["incoming"], link["id"]) for link in links] == [("about", False, redis)]
+    assert [(link.name, link.is_incoming, link.record.id) for link in links] == [("about", False, redis)]
     back, html = page(client, f"/ui/record?id={redis}&tab=links")
-    assert [(link["incoming"], link["id"]) for link in back["links"]] == [(True, id)]
+    assert [(link.is_incoming, link.record.id) for link in back["links"]] == [(True, id)]
     assert "← about" in html
 
 
@@ -147,11 +149,11 @@ def test_a_chain_of_values_stands_in_order_and_disputes_are_links(engine: Engine
     claim = add_record(engine, "fact", "Redis runs on port 1", trust="web", valid_from="2029-01-01", **keyed).record.id
     for id in (first.id, second, third):
         shown, html = page(client, f"/ui/record?id={id}&tab=history")
-        assert [row["id"] for row in shown["chain"]] == [first.id, second, third]
+        assert [row.id for row in shown["chain"]] == [first.id, second, third]
         assert html.count("this record") == 1
-    assert document(client, f"/ui/record?id={first.id}")["stage"] == "superseded"
+    assert document(client, f"/ui/record?id={first.id}")["record"].stage == "superseded"
     links = document(client, f"/ui/record?id={third}&tab=links")["links"]
-    assert ("disputed_by", True, claim) in [(link["name"], link["incoming"], link["id"]) for link in links]
+    assert ("disputed_by", True, claim) in [(link.name, link.is_incoming, link.record.id) for link in links]
 
 
 def test_a_record_tells_where_it_was_used_and_what_became_of_it(engine: Engine, client: TestClient) -> None:
@@ -160,10 +162,10 @@ def test_a_record_tells_where_it_was_used_and_what_became_of_it(engine: Engine, 
     engine.feedback(context, answer=f"It is 6379, says {fact}.")
     engine.feedback(context, useful=[fact])
     found, html = page(client, f"/ui/record?id={fact}&tab=used")
-    (used,) = found["used"]
-    assert used["context"] == context.id
-    assert (used["answered"], used["mark"]) == (True, "useful")
-    assert used["tokens"] > 0
+    (use,) = found["uses"]
+    assert use.receipt.id == context.id
+    assert (use.is_used, use.mark) == (True, "useful")
+    assert use.entry.tokens > 0
     assert f'href="/ui/context?id={context.id}"' in html
 
 
@@ -182,23 +184,23 @@ def test_the_history_says_what_each_change_changed(engine: Engine, client: TestC
     engine.edit(fact, text="Redis runs on port 7000", tags=["cache"])
     engine.edit(fact, pinned=True)
     engine._memory.count_uses([fact])
-    history = document(client, f"/ui/record?id={fact}&tab=history")["history"]
-    assert [(step["version"], step["verb"]) for step in history] == [(3, "pin"), (2, "edit"), (1, "add")]
-    assert history[0]["changes"] == [{"field": "pinned", "before": "false", "after": "true"}]
-    fields = {change["field"]: (change["before"], change["after"]) for change in history[1]["changes"]}
+    history = document(client, f"/ui/record?id={fact}&tab=history")["versions"]
+    assert [(step.number, step.verb) for step in history] == [(3, "pin"), (2, "edit"), (1, "add")]
+    assert history[0].changes == (FieldChange("pinned", "false", "true"),)
+    fields = {change.field: (change.before, change.after) for change in history[1].changes}
     assert fields == {"text": ("Redis runs on port 6379", "Redis runs on port 7000"), "tags": ("", "cache")}
     engine.edit(fact, text="a" * 5000 + "old" + "b" * 5000)
     engine.edit(fact, text="a" * 5000 + "new" + "b" * 5000)
-    change = document(client, f"/ui/record?id={fact}&tab=history")["history"][0]["changes"][0]
-    assert "old" in change["before"]
-    assert "new" in change["after"]
-    assert len(change["after"]) < 400
+    change = document(client, f"/ui/record?id={fact}&tab=history")["versions"][0].changes[0]
+    assert "old" in change.before
+    assert "new" in change.after
+    assert len(change.after) < 400
 
 
 def test_hostile_words_are_shown_as_words_and_quoted_as_the_model_gets_them(client: TestClient, hostile: str) -> None:
     found = document(client, f"/ui/record?id={hostile}")
-    assert found["record"]["text"] == HOSTILE
-    assert all(level["text"].startswith("<data-") for level in found["levels"])
+    assert found["record"].text == HOSTILE
+    assert all(level.text.startswith("<data-") for level in found["levels"])
     for address in (f"/ui/record?id={hostile}", f"/ui/record?id={hostile}&tab=history", f"/ui/forget?id={hostile}"):
         html = client.get(address).text
         assert ESCAPED in html
@@ -210,8 +212,8 @@ def test_hostile_words_are_shown_as_words_and_quoted_as_the_model_gets_them(clie
 def test_a_relation_is_shown_with_its_two_entities(engine: Engine, client: TestClient) -> None:
     link = engine.link("Checkout", "uses", "Redis", create=True)
     found = document(client, f"/ui/record?id={id_of(link)}")
-    assert found["external"]["text"] == "- Checkout --[uses]--> Redis\n"
-    assert {end["title"] for end in found["external"]["ends"]} == {"Checkout", "Redis"}
+    assert found["external"].text == "- Checkout --[uses]--> Redis\n"
+    assert {display_name(end) for end in found["external"].ends} == {"Checkout", "Redis"}
 
 
 # --- forms -----------------------------------------------------------------------------------------------------------
@@ -305,7 +307,7 @@ def test_forgetting_says_what_goes_wants_a_word_and_leaves_nothing(engine: Engin
     context = engine.context("Which port has redis?", budget=2000)
     address = f"/ui/forget?id={fact}"
     shown = document(client, address)
-    assert (shown["versions"], shown["links"], shown["contexts"], shown["more_contexts"]) == (1, 0, 1, False)
+    assert (shown["versions"], shown["links"], shown["contexts"], shown["has_more_contexts"]) == (1, 0, 1, False)
     wrong = post(client, address, "record-forget", id=fact, word="yes")
     assert wrong.status_code == 422
     assert "Nothing was deleted" in wrong.text
@@ -369,7 +371,9 @@ def test_a_users_record_is_changed_for_that_user_and_hidden_from_others(engine: 
 def test_a_record_of_ones_own_store_says_so_and_is_changed_there(tmp_path: Path, engine: Engine, client: TestClient) -> None:
     object.__setattr__(engine.store.data, "personal", SQLiteStore(tmp_path / "own.db"))
     mine = engine.add("instruction", "Always answer in Celsius", personal=True).record.id
-    assert document(client, "/ui/memory?q=celsius")["records"][0]["is_personal"]
+    found, html = page(client, "/ui/memory?q=celsius")
+    assert found["records"][0].id == mine
+    assert "In your personal store" in html
     address = f"/ui/record?id={mine}"
     assert "personal store" in client.get(address).text
     post(client, address, "record-edit", id=mine, expect=1, text="Always answer in Kelvin", tags="")
@@ -385,6 +389,6 @@ def test_a_piece_of_code_is_shown_as_it_is_now(tmp_path: Path) -> None:
     opened = foveate.open(tmp_path / "shop", personal=False, code=True)
     with opened as engine, TestClient(create_app(engine), base_url=BASE) as client:
         found, html = page(client, "/ui/record?id=code:cart.py::total")
-    assert "return sum(items)" in found["external"]["text"]
+    assert "return sum(items)" in found["external"].text
     assert "&lt;b&gt;Sum" in html
     assert 'href="/ui/code?q=cart.py"' in html

@@ -189,7 +189,8 @@ class StoreTools:
         self, limit: int = 50, *, filters: Filters | None = None, status: str | None = None, after: int = 0
     ) -> tuple[list[Record], int]:
         """Return one page of records, newest first, and the cursor of the next page; 0 if there is none."""
-        return self._memory.page(limit, filters=filters, status=status, after=after)
+        records, cursor = self._memory.page(limit, filters=filters, status=status, after=after)
+        return [self._memory.with_stage(record) for record in records], cursor
 
     # --- maintenance -------------------------------------------------------------------------------------------
 

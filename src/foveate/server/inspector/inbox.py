@@ -6,11 +6,9 @@ from typing import Any
 
 from fastapi import Request
 
-from foveate.clock import iso
 from foveate.engine.inbox import Review
 from foveate.errors import InputError
 from foveate.server.inspector.page import Action, ActionResult, Page, PageRequest
-from foveate.server.inspector.record_history import record_row
 
 REASONS = {
     "proposed": "proposed {kind}",
@@ -24,19 +22,12 @@ REASONS = {
 def inbox_page(request: PageRequest) -> dict[str, Any]:
     """List the records that need a person's decision."""
     limit = request.limit()
-    return {"rows": [_row(review) for review in request.engine.inbox.list(limit=limit)], "limit": limit}
+    reviews = request.engine.inbox.list(limit=limit)
+    return {"rows": [(review, _reason(review)) for review in reviews], "limit": limit}
 
 
-def _row(review: Review) -> dict[str, Any]:
-    record = review.record
-    return {
-        **record_row(record),
-        "reason": REASONS[review.reason].format(kind=review.proposed_kind),
-        "text": record.text,
-        "created": iso(record.created),
-        "proposed_kind": review.proposed_kind,
-        "is_question": review.reason == "question",
-    }
+def _reason(review: Review) -> str:
+    return REASONS[review.reason].format(kind=review.proposed_kind)
 
 
 def accept(request: PageRequest, _: Request) -> ActionResult:

@@ -1,19 +1,18 @@
-"""Tabs of a record: its versions, what superseded what, its links, and the contexts that showed it."""
+"""The tabs of a record: its versions, the values that it superseded, its links, and the contexts that showed it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from foveate.clock import iso
 from foveate.receipts.codec import unpack
+from foveate.receipts.parts import AnyCandidate
 from foveate.receipts.receipt import Receipt
 from foveate.records.kinds import SUPERSEDED_BY
 from foveate.records.make import to_json
-from foveate.records.render import display_name
 from foveate.store.protocol import ProjectReader, Reader
-from foveate.store.scoped import PERSONAL_PROJECT
 from foveate.types import Change, Record
 
 MAX_CONTEXTS = 20
@@ -34,49 +33,36 @@ COUNTING_OPERATIONS = ("outcome", "trip", "confirm")
 """Operations that count. Uses are also counted at other times, which is not a change of the record."""
 
 
-def record_row(record: Record) -> dict[str, Any]:
-    """Return what lists show of a record."""
-    return {
-        "id": record.id,
-        "title": display_name(record),
-        "kind": record.kind,
-        "status": record.status,
-        "pinned": record.pinned,
-        "trust": record.trust,
-        "is_personal": record.scope.project == PERSONAL_PROJECT,
-    }
-
-
 # --- links -----------------------------------------------------------------------------------------------------------
 
 
-def linked_records(reader: Reader, id: str) -> dict[str, Any]:
-    """Return the links of a record in both directions, the strongest first, and how many are not listed."""
+@dataclass(frozen=True, slots=True)
+class LinkedRecord:
+    """A link of a record, and the record at its other end."""
+
+    name: str
+    is_incoming: bool
+    weight: float
+    record: Record
+
+
+def linked_records(reader: Reader, id: str) -> tuple[list[LinkedRecord], int]:
+    """Return the links of a record in both directions, the strongest first, and the number of weaker ones."""
     links = [(link, False) for link in reader.links([id])] + [(link, True) for link in reader.links([id], incoming=True)]
     strongest = sorted(links, key=lambda pair: -pair[0].weight)[:MAX_LINKS]
-    ends = [(link.src if incoming else link.dst, link, incoming) for link, incoming in strongest]
-    found = reader.get([end for end, _, _ in ends])
+    ends = [(link.src if is_incoming else link.dst, link, is_incoming) for link, is_incoming in strongest]
+    records = reader.get([end for end, _, _ in ends])
     rows = [
-        {"name": link.name, "incoming": incoming, "weight": link.weight, **record_row(found[end])}
-        for end, link, incoming in ends
-        if end in found
+        LinkedRecord(link.name, is_incoming, link.weight, records[end]) for end, link, is_incoming in ends if end in records
     ]
-    return {"links": rows, "more_links": len(links) - len(strongest)}
+    return rows, len(links) - len(strongest)
 
 
-def supersession_chain(reader: Reader, record: Record) -> list[dict[str, Any]]:
-    """Return the values before and after this one, oldest first."""
+def supersession_chain(reader: Reader, record: Record) -> list[Record]:
+    """Return the values before and after a record with it, oldest first."""
     earlier, later = (_follow_links(reader, record.id, incoming=incoming) for incoming in (True, False))
-    found = {record.id: record, **reader.get([*earlier, *later])}
-    records = [found[id] for id in [*reversed(earlier), record.id, *later] if id in found]
-    return [
-        {
-            **record_row(each),
-            "valid_from": iso(each.valid_from),
-            "valid_to": None if each.valid_to is None else iso(each.valid_to),
-        }
-        for each in records
-    ]
+    records = {record.id: record, **reader.get([*earlier, *later])}
+    return [records[id] for id in [*reversed(earlier), record.id, *later] if id in records]
 
 
 def _follow_links(reader: Reader, id: str, *, incoming: bool) -> list[str]:
@@ -95,56 +81,79 @@ def _follow_links(reader: Reader, id: str, *, incoming: bool) -> list[str]:
 # --- contexts that showed it -----------------------------------------------------------------------------------------
 
 
-def contexts_showing(reader: ProjectReader, id: str) -> list[dict[str, Any]]:
-    """Return the latest contexts that showed a record, the level, and how the answer used it."""
-    return [_context_row(stored.created, unpack(stored.body), id) for stored in reader.receipts(MAX_CONTEXTS, record=id)]
+@dataclass(frozen=True, slots=True)
+class UseInContext:
+    """A context that showed a record, and what is known of its use."""
+
+    receipt: Receipt
+    entry: AnyCandidate | None
+    """None for an entity that the context named only in a relation."""
+    is_used: bool
+    """The answer used the record."""
+    mark: str
 
 
-def _context_row(created: int, receipt: Receipt, id: str) -> dict[str, Any]:
-    entry = receipt.candidate(id)  # None for an entity that was only named in a relation
-    return {
-        "context": receipt.id,
-        "created": iso(created),
-        "query": receipt.request.query,
-        "slot": entry.slot if entry else "",
-        "level": (entry.level if entry.is_kept else "") if entry else "in a relation",
-        "tokens": entry.tokens if entry and entry.is_kept else None,
-        "answered": id in (receipt.notes.used or ()),
-        "mark": (receipt.notes.marks or {}).get(id, ""),
-    }
+def uses_in_contexts(reader: ProjectReader, id: str) -> list[UseInContext]:
+    """Return the latest contexts that showed a record."""
+    receipts = [unpack(stored.body) for stored in reader.receipts(MAX_CONTEXTS, record=id)]
+    return [
+        UseInContext(
+            receipt, receipt.candidate(id), id in (receipt.notes.used or ()), (receipt.notes.marks or {}).get(id, "")
+        )
+        for receipt in receipts
+    ]
 
 
 # --- versions --------------------------------------------------------------------------------------------------------
 
 
-def history(record: Record, changes: Sequence[Change]) -> dict[str, Any]:
-    """Return each version, newest first, with its operation, its time and the fields that changed."""
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """A field that an operation changed, with its values as text."""
+
+    field: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version of a record, with the operation that made it."""
+
+    number: int
+    verb: str
+    at: int
+    changes: tuple[FieldChange, ...] = ()
+
+
+def versions(record: Record, changes: Sequence[Change]) -> tuple[list[Version], int]:
+    """Return the latest versions of a record, newest first, and the number of earlier ones."""
     after = [*(change.before for change in changes[1:]), record]
-    rows = [_version_row(change, then or record) for change, then in zip(changes, after, strict=False)]
+    found = [_version(change, then or record) for change, then in zip(changes, after, strict=False)]
     if not any(change.version == 1 for change in changes):
-        rows.insert(0, {"version": 1, "verb": "add", "at": iso(record.created), "changes": []})
-    return {"history": rows[::-1][:MAX_VERSIONS], "more_history": max(0, len(rows) - MAX_VERSIONS)}
+        found.insert(0, Version(1, "add", record.created))
+    return found[::-1][:MAX_VERSIONS], max(0, len(found) - MAX_VERSIONS)
 
 
-def _version_row(change: Change, after: Record) -> dict[str, Any]:
+def _version(change: Change, after: Record) -> Version:
     fields = [] if change.before is None else changed_fields(_flatten_fields(change.before), _flatten_fields(after))
     if change.verb not in COUNTING_OPERATIONS:
-        fields = [field for field in fields if field["field"] not in _COUNTER_FIELDS]
-    return {"version": change.version, "verb": change.verb, "at": iso(change.at), "changes": fields}
+        fields = [each for each in fields if each.field not in _COUNTER_FIELDS]
+    return Version(change.version, change.verb, change.at, tuple(fields))
 
 
-def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Return the fields that differ, as texts. Fields that follow from a changed text are left out."""
+def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[FieldChange]:
+    """Return the fields that differ, without those that follow from a changed text."""
     names = [name for name in dict.fromkeys((*before, *after)) if before.get(name) != after.get(name)]
     hidden = _HIDDEN_FIELDS | (_TEXT_DERIVED_FIELDS if "text" in names else set())
-    return [_value_diff(name, before.get(name), after.get(name)) for name in names if name not in hidden]
+    return [_field_change(name, before.get(name), after.get(name)) for name in names if name not in hidden]
 
 
-def _value_diff(name: str, before: Any, after: Any) -> dict[str, str]:
+def _field_change(name: str, before: Any, after: Any) -> FieldChange:
     old, new = _format_value(before), _format_value(after)
     same = next((n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
     start = max(0, same - CHARS_BEFORE_DIFF)
-    return {"field": name, "before": _truncate_around(old, start), "after": _truncate_around(new, start)}
+    return FieldChange(name, _truncate_around(old, start), _truncate_around(new, start))
 
 
 def _truncate_around(text: str, start: int) -> str:

@@ -1,37 +1,28 @@
-"""Pages about records: search and list, one record in four tabs, and the form before a record is deleted for good."""
+"""The pages about records: search and list, one record in four tabs, and the form that deletes a record."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import dataclass
 from typing import Any
 
-from foveate.clock import iso
 from foveate.code.model import CODE_ID_PREFIXES
 from foveate.engine import Engine
 from foveate.errors import NotFound
 from foveate.memory.relations import ends_of, load_relation
-from foveate.records.fence import is_quoted
 from foveate.records.kinds import KINDS, LEARNED_FROM, OUTCOMES, kind_of
-from foveate.records.lifecycle import stage
 from foveate.records.make import STATUSES, measure
 from foveate.records.render import display_name
 from foveate.server.http.responses import encode_cursor
 from foveate.server.inspector import record_actions, record_history
 from foveate.server.inspector.page import Page, PageRequest
-from foveate.store.scoped import PERSONAL_PROJECT
 from foveate.tasks.task import lookup
-from foveate.types import LEVELS, Filters, Record
+from foveate.types import LEVELS, Filters, Level, Record
 
 TABS = ("text", "history", "links", "used")
 
 MAX_COUNTED_CONTEXTS = 100
 
-COLUMNS = ("text", "subject", "attribute", "outcome", "salience", "confidence", "uses", "wins", "origin", "key", "version")
-
-INTERNAL_KINDS = ("stack", "lease", "delivery", "frame", "scratch")
-"""Kinds of the engine's own records. Lists leave them out, unless one is asked for by name."""
-
-VISIBLE_KINDS = tuple(kind.name for kind in KINDS.values() if not kind.is_derived and kind.name not in INTERNAL_KINDS)
+VISIBLE_KINDS = tuple(kind.name for kind in KINDS.values() if not (kind.is_derived or kind.is_internal))
 
 PROMOTABLE_KINDS = tuple(
     kind.name
@@ -57,31 +48,20 @@ def memory_page(request: PageRequest) -> dict[str, Any]:
         with engine.store.data.reader() as reader:
             named = lookup(reader, words.strip())
         if named is not None and named.id not in {record.id for record in records}:
-            records.insert(0, named)
+            records.insert(0, engine.get(named.id))
     else:
         (start,) = request.cursor(int) or (0,)
         records, next_position = engine.store.page(limit, filters=filters, status=status or None, after=start)
-    now = engine.store.data.clock()
     return {
-        "records": [{**_list_row(record), "stage": stage(record, now, engine.store.thresholds)} for record in records],
+        "records": records,
         "next": encode_cursor(next_position) if next_position else None,
         "q": words,
         "kind": kind,
         "tag": tag,
         "status": status,
-        "kinds": list(VISIBLE_KINDS),
-        "statuses": list(STATUSES),
+        "kinds": VISIBLE_KINDS,
+        "statuses": STATUSES,
         "has_personal_store": engine.store.data.personal is not None,
-    }
-
-
-def _list_row(record: Record) -> dict[str, Any]:
-    return {
-        **record_history.record_row(record),
-        "tags": list(record.tags),
-        "created": iso(record.created),
-        "uses": record.uses,
-        "tokens": (record.tokens or {}).get("full"),
     }
 
 
@@ -91,92 +71,97 @@ def _list_row(record: Record) -> dict[str, Any]:
 def record_page(request: PageRequest) -> dict[str, Any]:
     """Show a record: its text and fields, or its history, its links, or the contexts that showed it."""
     id, engine, tab = request.require("id", "record"), request.engine, request.choice("tab", TABS, "text")
+    try:
+        record = engine.get(id)
+    except NotFound:
+        return {"subject": id[:80], "record": None, "external": _external_item(engine, id)}
     engine.receipts.flush()  # contexts whose receipts are not written yet may have shown it
+    view: dict[str, Any] = {}
     with engine.store.data.reader() as reader:
-        record = reader.get([id]).get(id)
-        if record is None:
-            return _external_item(engine, id)
-        view: dict[str, Any] = {}
         if tab == "history":
-            changes = reader.history(id)
-            view = {**record_history.history(record, changes), "chain": record_history.supersession_chain(reader, record)}
+            versions, more = record_history.versions(record, reader.history(id))
+            chain = record_history.supersession_chain(reader, record)
+            view = {"versions": versions, "more_versions": more, "chain": chain}
         elif tab == "links":
-            view = record_history.linked_records(reader, id)
+            links, more = record_history.linked_records(reader, id)
+            view = {"links": links, "more_links": more}
         elif tab == "used" and request.has_scope("context:read"):
             with engine.store.data.project_reader() as project:
-                view = {"used": record_history.contexts_showing(project, id)}
+                view = {"uses": record_history.uses_in_contexts(project, id)}
     if tab == "text":
-        view = {"levels": _levels(engine, record)}
+        view = {"levels": _levels(engine, record), "counter": engine.store.data.rules.counter}
     return {
         "subject": f"{record.kind.capitalize()}: {display_name(record)[:60]}",
-        "record": _all_fields(record, engine),
-        "stage": stage(record, engine.store.data.clock(), engine.store.thresholds),
-        "edit": _editable_fields(record),
+        "record": record,
+        "edit": _edit_form(record),
         "tab": tab,
         "external": None,
         **view,
     }
 
 
-def _all_fields(record: Record, engine: Engine) -> dict[str, Any]:
-    return {
-        **record_history.record_row(record),
-        **{name: getattr(record, name) for name in COLUMNS},
-        **{name: iso(getattr(record, name)) for name in ("created", "updated", "valid_from")},
-        "valid_to": None if record.valid_to is None else iso(record.valid_to),
-        "tags": list(record.tags),
-        "paths": list(record.paths),
-        "entities": list(record.entities),
-        "scope": {level: name for level, name in asdict(record.scope).items() if name and level != "project"},
-        "data": dict(record.data),
-        "counter": engine.store.data.rules.counter,
-        "quoted": is_quoted(record),
-    }
+@dataclass(frozen=True, slots=True)
+class LevelText:
+    """A record as a model reads it at one level. `same_as` names a longer level with the same text."""
+
+    level: Level
+    text: str
+    tokens: int
+    same_as: str
 
 
-def _levels(engine: Engine, record: Record) -> list[dict[str, Any]]:
-    """Return the record as a model reads it at each level, longest first, and its tokens."""
+def _levels(engine: Engine, record: Record) -> list[LevelText]:
     tokens = record.tokens or measure(record, engine.store.data.rules.counter)
-    levels: list[dict[str, Any]] = []
+    levels: list[LevelText] = []
     for level in LEVELS:
         text = engine.store.data.render(record, level)
-        same = next((other["level"] for other in levels if other["text"] == text), "")
-        levels.append({"level": level, "tokens": tokens[level], "text": text, "same_as": same})
+        same_as = next((other.level for other in levels if other.text == text), "")
+        levels.append(LevelText(level, text, tokens[level], same_as))
     return levels
 
 
-def _editable_fields(record: Record) -> dict[str, Any]:
+def _edit_form(record: Record) -> dict[str, Any]:
+    """Return the values of the forms that change a record."""
     field, kind = record_actions.title_field(record), kind_of(record.kind)
     return {
-        "text": not kind.is_append_only,
+        "has_text": not kind.is_append_only,
         "title": str(record.data.get(field, "")) if field else "",
         "title_field": field,
         "tags": record_actions.tags_text(record),
-        "result": "result" in kind.fields or kind.allow_extra,
-        "outcomes": list(OUTCOMES),
+        "has_result": "result" in kind.fields or kind.allow_extra,
+        "outcomes": OUTCOMES,
         "kinds": [name for name in PROMOTABLE_KINDS if name != record.kind],
     }
 
 
-def _external_item(engine: Engine, id: str) -> dict[str, Any]:
-    """Show what contexts show and no store holds: a relation, a piece of code, a memory of another system."""
+@dataclass(frozen=True, slots=True)
+class ExternalItem:
+    """An item that contexts show and that is not stored: a relation, a piece of code, a memory of another system."""
+
+    id: str
+    origin: str
+    text: str
+    path: str = ""
+    ends: tuple[Record, ...] = ()
+    """The two entities of a relation."""
+
+
+def _external_item(engine: Engine, id: str) -> ExternalItem:
     with engine.store.data.reader() as reader:
         relation = load_relation(reader, id)
-        ends = [record_history.record_row(record) for record in reader.get(ends_of(id)).values()] if relation else []
+        ends = tuple(reader.get(ends_of(id)).values()) if relation else ()
     if relation is not None:
-        text = engine.store.data.render(relation)
         origin = "A relation. It is made from the link between two entities and is not stored by itself."
-    elif id.startswith("given_"):
+        return ExternalItem(id, origin, engine.store.data.render(relation), ends=ends)
+    if id.startswith("given_"):
         raise NotFound(f"{id!r} is an extra text: it was passed with a call, and such texts are not stored.")
-    elif ":" not in id:
+    if ":" not in id:
         raise NotFound(f"No record {id!r} in this scope. Search for its words.")
-    else:
-        text = engine.expand(id)["content"]
-        is_code = id.startswith(CODE_ID_PREFIXES)
-        origin = "Read from the files of the project just now; not stored." if is_code else "Stored by another memory."
+    text = engine.expand(id)["content"]
+    if not id.startswith(CODE_ID_PREFIXES):
+        return ExternalItem(id, "Stored by another memory.", text)
     path = id.partition(":")[2].partition("::")[0] if id.startswith(("code:", "file:")) else ""
-    external = {"id": id, "origin": origin, "text": text, "path": path, "ends": ends}
-    return {"subject": id[:80], "record": None, "external": external}
+    return ExternalItem(id, "Read from the files of the project just now; not stored.", text, path)
 
 
 # --- deleting --------------------------------------------------------------------------------------------------------
@@ -194,14 +179,13 @@ def forget_page(request: PageRequest) -> dict[str, Any]:
         versions = len(reader.history(id))
     return {
         "subject": f"Forget {id[:60]}",
-        "record": {**record_history.record_row(record), "text": record.text},
+        "record": record,
         "versions": versions,
         "links": len(links),
         "contexts": min(contexts, MAX_COUNTED_CONTEXTS),
-        "more_contexts": contexts > MAX_COUNTED_CONTEXTS,
-        "handoffs": record.kind == "task" or any(link.name == LEARNED_FROM and link.src == id for link in links),
+        "has_more_contexts": contexts > MAX_COUNTED_CONTEXTS,
+        "has_handoffs": record.kind == "task" or any(link.name == LEARNED_FROM and link.src == id for link in links),
         "word": record_actions.CONFIRM_WORD,
-        "is_personal": record.scope.project == PERSONAL_PROJECT,
     }
 
 

@@ -11,11 +11,15 @@ from urllib.parse import urlencode
 
 import jinja2
 
-from foveate import __version__
+from foveate import __version__, clock
+from foveate.records.fence import is_quoted
+from foveate.records.render import display_name
 from foveate.server.http.access import UI
 from foveate.server.inspector import charts
 from foveate.server.inspector.page import SCOPE_PARAMS
+from foveate.store.scoped import PERSONAL_PROJECT
 from foveate.text.format import one_line, truncate
+from foveate.types import Record
 
 STATIC = {"app.css": "text/css", "app.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
@@ -35,8 +39,9 @@ def templates() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        each.__name__: each for each in (number, score, shortfall, percent, time, day, shorten, filesize)
+        each.__name__: each for each in (number, score, shortfall, percent, iso, time, day, shorten, filesize, display_name)
     }
+    environment.tests |= {"quoted": is_quoted, "personal": _is_personal}
     environment.globals |= {"draw": charts, "version": __version__, "static": static_path}
     return environment
 
@@ -102,13 +107,22 @@ def filesize(value: int) -> str:
     return f"{value / 2**20:,.1f} MB" if value >= 2**20 else f"{value / 2**10:,.1f} kB"
 
 
-def time(value: str | None) -> str:
+def iso(value: int | str) -> str:
+    """Return a time (milliseconds, or already ISO 8601) in ISO 8601."""
+    return value if isinstance(value, str) else clock.iso(value)
+
+
+def time(value: int | str) -> str:
     """Format a time in UTC, to the second."""
-    return str(value or "")[:19].replace("T", " ")
+    return iso(value)[:19].replace("T", " ")
 
 
-def day(value: str | None) -> str:
-    return str(value or "")[:10]
+def day(value: int | str) -> str:
+    return iso(value)[:10]
+
+
+def _is_personal(record: Record) -> bool:
+    return record.scope.project == PERSONAL_PROJECT
 
 
 def shorten(text: Any, max_chars: int = 120) -> str:
