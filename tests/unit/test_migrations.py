@@ -131,7 +131,7 @@ def test_a_program_of_an_older_version_raises_before_it_reads_or_writes(
         new = SQLiteStore(path)
         added = add(new, "Kept by the newer one")
         assert set(reader.get([kept.id, added.id])) == {kept.id}
-    with pytest.raises(SchemaTooNew, match=r"Upgrade foveate.*start every program again"):
+    with pytest.raises(SchemaTooNew, match=r"Upgrade foveate.*restart every program"):
         add(old, "Must not be kept")
     with pytest.raises(SchemaTooNew):
         get(old, kept.id)

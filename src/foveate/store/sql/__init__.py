@@ -1,1 +1,1 @@
-"""What every SQL store does: reading, writing, postings and ranking."""
+"""Reading and writing, the lexical index and search: the parts that every SQL store shares."""

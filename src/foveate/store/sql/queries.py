@@ -1,6 +1,6 @@
-"""Named SQL from `.sql` files, and how the schema of a store compares with this version's.
+"""Loads named queries and migrations from `.sql` files, and compares the schema of a store with this version's.
 
-`{name}` in a query stands for another query of the same file.
+`{name}` in a query stands for the text of another query in the same file.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from importlib.resources import files
 
 from foveate.errors import SchemaTooNew, StoreError
 from foveate.records.kinds import RENDERER_VERSION
+from foveate.text import analysis
 
 SQL_DIR = files("foveate.store")
-"""A folder for each dialect: `queries.sql`, and `migrations/` by number."""
+"""Holds a folder for each dialect, with `queries.sql` and numbered `migrations/`."""
 
 META_SECRET = "secret"
-"""Name in `meta` of a random value that is drawn once for a store and never changes."""
+"""Name in `meta` of a random value, drawn when the store is created. Quote tags are derived from it, so it never changes."""
 
 META_RESIDUE = "residue"
-"""Name in `meta`: something was forgotten, and its bytes may still be in the file."""
+"""Name in `meta` of a flag: records were forgotten, and their bytes may still be in the file."""
 
 META_STAMPS = ("analyser", "renderer", "counter", META_SECRET)
-"""Names in `meta`: what the rows were indexed and counted with, and what their marks are made from."""
+"""Names in `meta` of what the rows depend on: how they were indexed and counted, and the secret. A copy takes them along."""
 
 _QUERY_HEADER = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 _QUERY_REFERENCE = re.compile(r"\{(\w+)\}")
@@ -34,8 +35,8 @@ _QUERY_REFERENCE = re.compile(r"\{(\w+)\}")
 def load(dialect: str) -> dict[str, str]:
     """Return every query of a dialect by name, with its references filled in."""
     text = (SQL_DIR / dialect / "queries.sql").read_text("utf-8")
-    pieces = _QUERY_HEADER.split(text)[1:]
-    raw = {name: body.strip() for name, body in zip(pieces[::2], pieces[1::2], strict=True)}
+    parts = _QUERY_HEADER.split(text)[1:]
+    raw = {name: body.strip() for name, body in zip(parts[::2], parts[1::2], strict=True)}
 
     def fill(body: str) -> str:
         return _QUERY_REFERENCE.sub(lambda match: fill(raw[match[1]]) if match[1] in raw else match[0], body)
@@ -45,39 +46,40 @@ def load(dialect: str) -> dict[str, str]:
 
 @lru_cache(maxsize=4)
 def migrations(dialect: str) -> tuple[tuple[int, str], ...]:
-    """Return (number, script) of every migration, in order."""
+    """Return the number and the script of every migration, in order."""
     return tuple(
         (int(name[:3]), (SQL_DIR / dialect / "migrations" / name).read_text("utf-8")) for name in migration_names(dialect)
     )
 
 
 def migration_names(dialect: str) -> list[str]:
-    """Return the names of the scripts in order, such as `001_initial.sql`."""
+    """Return the file names of the migrations in order, such as `001_initial.sql`."""
     return sorted(item.name for item in (SQL_DIR / dialect / "migrations").iterdir() if re.match(r"\d{3}_", item.name))
 
 
 def pending_migrations(dialect: str, version: int, label: str) -> tuple[tuple[int, str], ...]:
-    """Return the migrations that a store of this schema version lacks, or raise if the store is too new."""
+    """Return the migrations that a store at this schema version needs. Raise `SchemaTooNew` if a newer foveate wrote it."""
     steps = migrations(dialect)
     refuse_newer(version, steps[-1][0], label)
     return tuple(step for step in steps if step[0] > version)
 
 
 def refuse_newer(version: int, latest: int, label: str) -> None:
+    """Raise if the schema of a store is newer than this version of foveate, or marks an unfinished copy."""
     if version > latest:
         raise SchemaTooNew(
-            f"{label} has schema {version}; this foveate knows up to {latest}. "
-            "Upgrade foveate to open it, and start every program again that has it open."
+            f"{label} has schema {version}, and this foveate knows schemas up to {latest}. "
+            "Upgrade foveate, and restart every program that has the store open."
         )
-    if version < 0:  # how version 0.1 marked a target that it was still copying to
-        raise StoreError(f"{label} holds an unfinished copy that foveate 0.1 began. Remove it, and copy again.")
+    if version < 0:  # version 0.1 gave a store a negative version while it copied into it
+        raise StoreError(f"{label} holds an unfinished copy that foveate 0.1 began. Remove it, then copy again.")
 
 
 def refuse_schema_mismatch(version: int, latest: int, label: str) -> None:
-    """Raise unless a store has this version's schema. Another process may have migrated it since it was opened."""
+    """Raise unless a store has this version's schema. Each transaction checks it: another process may have migrated it."""
     refuse_newer(version, latest, label)
     if version != latest:
-        raise StoreError(f"{label} has schema {version} now, and had {latest}: open it again to migrate it.")
+        raise StoreError(f"{label} has schema {version}, and had schema {latest} when it was opened. Open it again.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ class SchemaStatus:
     latest_version: int
     pending_migrations: tuple[str, ...]
     needs_reindex: bool
-    """The analyser or the renderer is not the one that the store was indexed with."""
+    """The store was indexed with another version of the analyser or of the renderer."""
 
     @property
     def is_current(self) -> bool:
@@ -101,7 +103,7 @@ class SchemaStatus:
 
     @property
     def needs_restart(self) -> bool:
-        """Whether programs that have the store open must be restarted with this version once it is migrated."""
+        """Return whether a migration stops programs of an older version that have the store open."""
         return bool(self.pending_migrations)
 
     @property
@@ -115,9 +117,7 @@ class SchemaStatus:
 
 
 def compute_schema_status(dialect: str, label: str, version: int, meta: Mapping[str, str]) -> SchemaStatus:
-    """Return how a store of this version stands, from what its `meta` table says."""
-    from foveate.text import analysis
-
+    """Return the status of a store from its schema version and the rows of its `meta` table."""
     names = migration_names(dialect)
     known = {"analyser": str(analysis.VERSION), "renderer": str(RENDERER_VERSION)}
     return SchemaStatus(

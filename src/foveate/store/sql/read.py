@@ -46,7 +46,7 @@ class ReadTransaction:
         self._embedding_namespace = embedding_namespace
         self._has_writes = False
         rows = database.fetch_all("project", {"name": scope.project})
-        # A project that nobody has written to has no row. Number 0 belongs to no project, so every query finds nothing.
+        # A project without any write has no row yet. Number 0 belongs to no project, so every query finds nothing.
         self._project, self._revision, self._docs = rows[0] if rows else (0, 0, 0)
         self._scope_params = {"user": scope.user, "agent": scope.agent, "session": scope.session, "task": scope.task}
         self.index = IndexReader(database, self._project)
@@ -122,7 +122,7 @@ class ReadTransaction:
         return [SessionNeighbor(id, offset, records[doc]) for id, offset, doc in neighbors if doc in records]
 
     def entities_by_name(self, names: Sequence[str]) -> dict[str, Record]:
-        """Return the entity of each normalized name. Of several, an active one wins, then the most salient."""
+        """Return the entity of each normalized name. If several have it, an active one wins, then the most salient."""
         rows = self._fetch("entities_by_name", names=json.dumps(list(names)))
         if not rows:
             return {}
