@@ -71,9 +71,16 @@ class IndexWriter(IndexReader):
                 emptied.append((self._project, *key, first))
         self._db.execute_many("put_block", changed)
         self._db.execute_many("delete_block", emptied)
-        self._db.execute("delete_names", {"project": self._project, "doc": doc})
+        self.remove_names(doc, record)
         self._grow(code, -1, -length)
         return removed
+
+    def remove_names(self, doc: int, record: Record) -> int:
+        """Remove the names of an entity, and return how many it had. Other kinds have none."""
+        # SQLite has no index on the records of names, so the query reads every name of the project.
+        if record.kind != "entity":
+            return 0
+        return self._db.execute("delete_names", {"project": self._project, "doc": doc})
 
     def update(self, doc: int, before: Record, after: Record) -> None:
         """Index the new version of a record. Most changes, such as of a status or a count, leave its words as they are."""

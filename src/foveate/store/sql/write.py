@@ -324,7 +324,7 @@ class WriteTransaction(ReadTransaction):
     def _delete(self, doc: int, record: Record) -> dict[str, int]:
         """Delete a record from every table but the receipts, and return how many rows of each table were deleted."""
         return {
-            "names": self._execute("delete_names", doc=doc),
+            "names": self.index.remove_names(doc, record),
             "postings": self.index.remove(doc, record),
             "vectors": self._vectors.delete_all(doc),
             "links": self._execute("delete_links_of", id=record.id),
