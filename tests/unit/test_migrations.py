@@ -167,7 +167,7 @@ def test_a_file_replaced_by_an_older_schema_is_not_written_to(tmp_path: Path, re
     with closing(SQLiteStore(path)) as store:
         with closing(apsw.Connection(str(path))) as live, closing(apsw.Connection(str(kept))) as earlier:
             copy_database(earlier, live)
-        with pytest.raises(StoreError, match="open it again"):
+        with pytest.raises(StoreError, match="Open it again"):
             add(store, "Not into an older schema")
 
 
