@@ -14,8 +14,8 @@ import pytest
 
 import foveate
 from cli_kit import document, ok, refused, run
-from foveate.cli import progress
-from foveate.cli.progress import Bar
+from foveate.cli import render
+from foveate.cli.render import Bar
 from foveate.errors import NotFound
 from foveate.project import project
 
@@ -415,7 +415,7 @@ def test_bar_without_rich_counts_and_leaves_the_line_empty(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "rich.console", None)
-    monkeypatch.setattr(progress, "DRAW_AFTER_S", -1.0)
+    monkeypatch.setattr(render, "DRAW_AFTER_S", -1.0)
     bar = Bar()
     bar(1200, 5000)
     bar(5000, 5000)

@@ -1,7 +1,7 @@
-"""What every verb shares: the options that are accepted on both sides of it, opening the engine, and printing JSON.
+"""The parts of every command: shared options, opening the engine, and printing JSON.
 
-A verb is a function of `Call` and its own options. It asks `call.open()` for an engine, and either prints a document
-with `call.print_json` or lines with `show`.
+A command is a function of a `Call` and its own options. It gets an engine from `call.open()`, and prints either a document
+with `call.print_json` or lines with `render.print_lines`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from foveate.cli.commands import suggestions
 from foveate.errors import InputError
 from foveate.operations.inputs import refuse_unreadable as refuse_unreadable
 
@@ -38,12 +39,12 @@ HOST_ENV_VARS = ("CLAUDECODE", "CODEX_THREAD_ID", "CURSOR_AGENT", "GEMINI_CLI")
 
 @dataclass
 class Call:
-    """One run of the command line: where, for whom, and in which form the answer is wanted."""
+    """One run of the command line: the project, the scope, and the form of the output."""
 
     store: Path | None = None
-    """A project's directory."""
+    """Directory of the project; None for the current one."""
     url: str | None = None
-    """A shared database, whatever the project's settings say."""
+    """URL of a shared database; it replaces the project's setting."""
     project: str | None = None
     user: str | None = None
     agent: str | None = None
@@ -52,27 +53,27 @@ class Call:
     as_json: bool = False
 
     def place(self) -> Place:
-        """The project that `--store`, or the current directory, belongs to."""
+        """Return the project of `--store` or of the current directory."""
         from foveate.project import project
 
         return project.find(self.store or Path(), self.url)
 
     def project_name(self) -> str:
-        """The project's name in its store."""
+        """Return the name that the project has in its store."""
         from foveate.project import project
 
         return project.name_of(self.place(), self.project)
 
     def go_to(self, store: str | Path | None) -> None:
-        """What `--store` says: a directory or a URL."""
+        """Set the place to a value of `--store`, which is a directory or a URL."""
         self.store = store if isinstance(store, Path) else None
         self.url = store if isinstance(store, str) else None
 
     def open(self, **options: Any) -> Engine:
-        """The engine on an existing store, as `engine` gives it; whoever looks at a terminal sees what takes time."""
+        """Open the engine as `engine` does. On a terminal, a bar shows the progress of indexing."""
         engine = self.engine(**options)
         if engine.code.available and sys.stderr.isatty():
-            from foveate.cli.progress import Bar
+            from foveate.cli.render import Bar
 
             bar = Bar()
             engine.code.workspace.progress = bar
@@ -88,7 +89,7 @@ class Call:
         code: bool | None = None,
         create: bool = False,
     ) -> Engine:
-        """The engine on an existing store; with `create`, a project of code gets one when it is first asked about."""
+        """Open the engine on an existing store. With `create`, a project with code gets a store when it is first used."""
         from foveate.project.project import create as make_folder
 
         place = self.place()
@@ -99,8 +100,8 @@ class Call:
         from foveate import factory
 
         if place.shared is not None and wanted:
-            make_folder(place)  # the index of the code is a file here, wherever the state is
-        here = self.store or Path()  # not its root: a worktree has files of its own
+            make_folder(place)  # the code index is a local file, also if the records are in a shared database
+        here = self.store or Path()  # not the project's root, because a worktree has files of its own
         names: dict[str, Any] = {
             "user": self.user,
             "agent": agent or self.agent,
@@ -114,7 +115,7 @@ class Call:
         return engine
 
     def existing(self) -> str:
-        """Where the store is; an error where there is none."""
+        """Return where the store is, or raise an error that says how to create it."""
         place = self.place()
         if not place.has_store:
             where, how = "here", "foveate init"
@@ -127,7 +128,7 @@ class Call:
         return place.shared or str(place.store)
 
     def print_json(self, document: Mapping[str, Any]) -> None:
-        """One document on one line; `schema_version` leads it."""
+        """Print a document on one line, with `schema_version` in front."""
         whole = {"schema_version": SCHEMA_VERSION, **document}
         click.echo(json.dumps(whole, ensure_ascii=not supports_utf8(), default=str))
 
@@ -147,22 +148,22 @@ def author_trust(trust: str | None) -> str | None:
 
 
 def supports_utf8() -> bool:
-    """Whether stdout can show every character."""
+    """Return whether stdout can print every character."""
     return (getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("-", "") in ("utf8", "utf8sig")
 
 
 def say(text: str) -> None:
-    """A word to the person, beside the data."""
+    """Print a message on stderr, so that stdout holds only data."""
     click.echo(f"foveate: {text}", err=True)
 
 
 def pass_call(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Hand the `Call` to a verb."""
+    """Pass the `Call` to a command as its first argument."""
     return click.make_pass_decorator(Call)(function)
 
 
 def _where(value: str) -> str | Path:
-    """A project's directory, or the URL of a shared store, which a path would spoil."""
+    """Return a value of `--store`: a URL as text, because a `Path` would merge its slashes, or a directory."""
     from foveate.store.database_url import refers_to_database
 
     return value if refers_to_database(value) else Path(value)
@@ -173,7 +174,7 @@ def _complete_folders(ctx: click.Context, param: click.Parameter, incomplete: st
 
 
 STORE: dict[str, Any] = {"type": _where, "metavar": "PATH|URL", "shell_complete": _complete_folders}
-"""What `--store` takes, on both sides of a verb."""
+"""Attributes of the option `--store`, which stands before or after a command."""
 
 
 def _sets(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
@@ -231,7 +232,8 @@ class CommandGroup(click.Group):
         word = args[0]
         if not word.startswith("-") and self.get_command(ctx, word) is None:
             group = " ".join(ctx.command_path.split()[1:])
-            ctx.fail(f"There is no command {f'{group} {word}'.strip()!r}.{_did_you_mean(word, group)}")
+            hint = " or ".join(map(repr, suggestions(word, group)))
+            ctx.fail(f"There is no command {f'{group} {word}'.strip()!r}.{f' Did you mean {hint}?' if hint else ''}")
         return super().resolve_command(ctx, args)
 
 
@@ -242,32 +244,6 @@ class VerbGroup(CommandGroup, Verb):
     """
 
 
-SIMILARITY = 0.75
-"""How similar two words must be to be taken for a slip; at 0.6 `remember` is similar to `embed`."""
-
-
-def _did_you_mean(word: str, group: str) -> str:
-    """Return ` Did you mean 'x' or 'y'?` for an unknown command of a group, or an empty string."""
-    from difflib import get_close_matches
-
-    from foveate.cli.commands import OTHER_WORDS, SUMMARIES
-
-    named: dict[str, list[str]] = {}
-    for path in (path for path in SUMMARIES if path.startswith(f"{group} " if group else "")):
-        for name in {path.split()[0], path.split()[-1]} if not group else {path.split()[-1]}:
-            named.setdefault(name, []).append(path)
-    known = {**named, **(OTHER_WORDS if not group else {})}
-    close = known.get(word) or [path for name in get_close_matches(word, named, 1, SIMILARITY) for path in named[name]]
-    if not close:
-        return ""
-    if len(close) > MAX_SUGGESTIONS:  # a group with many commands
-        close = [close[0].split()[0]]
-    return f" Did you mean {' or '.join(map(repr, close))}?"
-
-
-MAX_SUGGESTIONS = 3
-
-
 def scoped(function: Function) -> Function:
     """`--agent`, `--session` and `--task`: whose records may be seen, and whose a new one is."""
     function = click.option("--task", metavar="NAME", help="The task that this is for.")(function)
@@ -276,12 +252,12 @@ def scoped(function: Function) -> Function:
 
 
 def read_text(value: str) -> str:
-    """The value itself, or standard input where it is `-`."""
+    """Return the value, or standard input if the value is `-`."""
     return decode_text(sys.stdin.buffer.read(), "standard input") if value == STDIN else value
 
 
 def decode_text(raw: bytes, where: str) -> str:
-    """Bytes as UTF-8 text."""
+    """Return bytes as text, or raise an error that names the first byte that is not UTF-8."""
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

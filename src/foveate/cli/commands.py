@@ -108,13 +108,37 @@ OTHER_WORDS = {
     "explain": ["why"],
     "find": ["search"],
     "get": ["show", "context"],
+    "history": ["log", "show"],
+    "learn": ["remember"],
     "list": ["search", "task list"],
     "new": ["init", "add"],
     "query": ["context", "search"],
     "recall": ["context", "search"],
     "remove": ["forget"],
     "rm": ["forget"],
-    "save": ["add"],
+    "save": ["add", "remember"],
     "update": ["edit"],
 }
-"""What other programs call our commands. A similar spelling would lead to a command that does something else."""
+"""Names that other programs use for our commands. A similar spelling would lead to a command that does something else."""
+
+MIN_SIMILARITY = 0.75
+"""How similar an unknown word must be to a command. At 0.6, `recall` is similar to `eval`."""
+
+MAX_SUGGESTIONS = 3
+
+
+def suggestions(word: str, group: str = "") -> list[str]:
+    """Return the commands that an unknown word may mean, in a group such as `task` or among all."""
+    from difflib import get_close_matches  # only errors need it
+
+    if not group and word in OTHER_WORDS:
+        return OTHER_WORDS[word]
+    paths_of: dict[str, list[str]] = {}
+    for path in SUMMARIES:
+        first, last = path.split()[0], path.split()[-1]
+        if group in ("", first):
+            for name in {last} if group else {first, last}:
+                paths_of.setdefault(name, []).append(path)
+    name = next(iter(get_close_matches(word, paths_of, 1, MIN_SIMILARITY)), "")
+    found = paths_of.get(name, [])
+    return found if len(found) <= MAX_SUGGESTIONS else [name]

@@ -20,7 +20,7 @@ def embed(call: Call, prune: bool) -> int:
     After an embedder was set or changed. What it has not come to yet is found by words; it can be interrupted at any point
     and goes on from there, and a running service does the same by itself. Exits with 1 where records remain without one.
     """
-    from foveate.cli.progress import Bar
+    from foveate.cli.render import Bar
     from foveate.memory.backfill import drop_unused_vectors, embed_missing
 
     bar = Bar("embedding", "records")

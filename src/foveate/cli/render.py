@@ -1,7 +1,7 @@
-"""Lines for people: pieces of text with a style, laid out here and coloured at the very end.
+"""Output for people: lines of styled text, tables, and the progress of long work.
 
-The layout is the same with and without colour. Colour needs a terminal (or FORCE_COLOR), no NO_COLOR, and rich; without
-any of them the same lines come out plain.
+The layout is the same with and without colour. Colour needs a terminal (or FORCE_COLOR), no NO_COLOR, and rich. Without
+them, the same lines are printed as plain text.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
+from time import monotonic
 from typing import Any
 
 import click
@@ -19,7 +20,7 @@ from foveate.cli.call import supports_utf8
 PIPED_WIDTH = 80
 
 Piece = tuple[str, str]
-"""Text and its style: a colour's name, `bold`, `dim`, or nothing."""
+"""Text and its style: the name of a colour, `bold`, `dim`, or nothing."""
 Line = list[Piece]
 
 
@@ -32,7 +33,7 @@ def title(text: str) -> Line:
 
 
 def wants_color() -> bool:
-    """NO_COLOR beats FORCE_COLOR beats what stdout is."""
+    """Return whether output has colours: NO_COLOR wins over FORCE_COLOR, and both over the kind of stdout."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR", "0") not in ("", "0"):
@@ -41,22 +42,22 @@ def wants_color() -> bool:
 
 
 def width() -> int:
-    """Columns of the terminal; a pipe has 80, so that what is written to a file does not depend on the window."""
+    """Return the columns of the terminal. A pipe has 80, so that a file does not depend on the window."""
     return shutil.get_terminal_size((PIPED_WIDTH, 24)).columns if sys.stdout.isatty() else PIPED_WIDTH
 
 
 def print_lines(lines: Iterable[Line]) -> None:
-    """The lines on stdout, in colour where that is wanted and possible."""
+    """Print lines on stdout, in colour if it is wanted and possible."""
     console = _console() if wants_color() else None
-    for line in map(_trimmed, lines):
+    for line in map(_trim, lines):
         if console is None:
             click.echo("".join(text for text, _ in line))
         else:
             _print_styled(console, line)
 
 
-def _trimmed(line: Line) -> Line:
-    """The line without blanks at its end."""
+def _trim(line: Line) -> Line:
+    """Return a line without blanks at its end."""
     kept = list(line)
     while kept and not kept[-1][0].rstrip():
         kept.pop()
@@ -64,12 +65,12 @@ def _trimmed(line: Line) -> Line:
 
 
 def print_text(*texts: str) -> None:
-    """Plain lines on stdout."""
+    """Print plain lines on stdout."""
     print_lines(text_line(text) for text in texts)
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1, styles: Sequence[str] = ()) -> list[Line]:
-    """Aligned columns: the first `left` to the left, the others, which hold numbers, to the right.
+    """Return aligned columns: the first `left` to the left, and the others, which hold numbers, to the right.
 
     `styles` colours the first cell of each row.
     """
@@ -88,7 +89,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1,
 
 
 def pairs(rows: Iterable[tuple[str, Any]]) -> list[Line]:
-    """`name  value` lines, the values aligned; what is empty is left out."""
+    """Return `name  value` lines with aligned values, without the empty ones."""
     kept = [(name, str(value)) for name, value in rows if value not in (None, "", (), [], {})]
     size = max((len(name) for name, _ in kept), default=0)
     return [[(name.ljust(size) + "  ", "dim"), (value, "")] for name, value in kept]
@@ -99,14 +100,14 @@ def ellipsis() -> str:
 
 
 def cut(text: str, size: int) -> str:
-    """One line of at most `size` characters."""
+    """Return a text as one line of at most `size` characters."""
     flat = " ".join(text.split())
     mark = ellipsis()
     return flat if len(flat) <= size else flat[: max(0, size - len(mark))].rstrip() + mark
 
 
 def _console() -> Any:
-    """rich's console, or None where the extra is not installed."""
+    """Return rich's console, or None if the extra is not installed."""
     try:
         from rich.console import Console
     except ImportError:
@@ -129,9 +130,73 @@ def _print_styled(console: Any, line: Line) -> None:
 
 
 def value_text(value: Any) -> str:
-    """A value of a record as people read it."""
+    """Return a value of a record as text."""
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
     if isinstance(value, bool):
         return "yes" if value else ""
     return "" if value is None else str(value)
+
+
+# --- progress --------------------------------------------------------------------------------------------------------
+
+DRAW_AFTER_S = 0.3
+"""Seconds of work before anything is drawn."""
+
+DRAW_INTERVAL_S = 0.1
+"""Seconds between two drawings."""
+
+
+class Bar:
+    """The progress of long work, on stderr: a bar with rich, else a line that counts. Call it with `(done, total)`.
+
+    `doing` and `unit` may change between two calls. At the end the line is cleared.
+    """
+
+    def __init__(self, doing: str = "indexing", unit: str = "files") -> None:
+        self.doing, self.unit = doing, unit
+        self._began = self._drawn = 0.0
+        self._rich: Any = None
+        self._shown = False
+
+    def __call__(self, done: int, total: int) -> None:
+        now = monotonic()
+        self._began = self._began or now
+        if done >= total:
+            self.close()
+        elif now - self._began > DRAW_AFTER_S and now - self._drawn > DRAW_INTERVAL_S and os.environ.get("TERM") != "dumb":
+            self._drawn = now
+            self._draw(done, total)
+
+    def close(self) -> None:
+        """Clear the line."""
+        if self._rich is not None:
+            self._rich.stop()
+        elif self._shown:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+        self._began, self._rich, self._shown = 0.0, None, False
+
+    def _draw(self, done: int, total: int) -> None:
+        if not self._shown:
+            self._shown = True
+            self._rich = _start_rich_bar(total)
+        if self._rich is not None:
+            words = {"doing": self.doing, "unit": self.unit}
+            self._rich.update(self._rich.task_ids[0], completed=done, total=total, **words)
+        else:
+            line = f"foveate: {self.doing} {done:,} of {total:,} {self.unit}"
+            print(f"\r{line}\033[K", end="", file=sys.stderr, flush=True)
+
+
+def _start_rich_bar(total: int) -> Any:
+    """Return rich's bar, or None if the extra is not installed."""
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    except ImportError:
+        return None
+    doing, unit = TextColumn("foveate: {task.fields[doing]}"), TextColumn("{task.fields[unit]}")
+    progress = Progress(doing, BarColumn(), MofNCompleteColumn(), unit, console=Console(stderr=True), transient=True)
+    progress.add_task("", total=total, doing="", unit="")
+    progress.start()
+    return progress

@@ -140,7 +140,7 @@ def _bar() -> Any:
     """A bar on a terminal, nothing elsewhere."""
     if not sys.stderr.isatty():
         return None
-    from foveate.cli.progress import Bar
+    from foveate.cli.render import Bar
 
     bar = Bar("copying", "rows")
     click.get_current_context().call_on_close(bar.close)
