@@ -222,8 +222,8 @@ def value_of(option: click.Option) -> str:
 
 
 def config_page() -> str:
-    meanings = told("settings", project.SETTINGS, SETTINGS)
-    rows = [(code(name), sort.__name__, meanings[name]) for name, sort in project.SETTINGS.items()]
+    meanings = told("settings", project.SETTING_TYPES, SETTINGS)
+    rows = [(code(name), sort.__name__, meanings[name]) for name, sort in project.SETTING_TYPES.items()]
     variables = told("variables", sorted(variables_read()), VARIABLES)
     return (
         "\n\n".join(

@@ -36,7 +36,12 @@ def test_every_command_has_a_heading(generate: ModuleType) -> None:
 
 def test_every_setting_is_explained(generate: ModuleType) -> None:
     page = generate.config_page() + generate.profiles_page()
-    for name in (*generate.project.SETTINGS, *generate.settings.TOP, *generate.settings.SLOT, *generate.settings.FEATURES):
+    for name in (
+        *generate.project.SETTING_TYPES,
+        *generate.settings.TOP,
+        *generate.settings.SLOT,
+        *generate.settings.FEATURES,
+    ):
         assert f"| `{name}` |" in page
 
 

@@ -106,7 +106,7 @@ def open(
     without_folder = in_memory or is_url(path)
     settings = place.settings
     if not without_folder:
-        locations.refuse_shipped(place)
+        locations.refuse_tracked_by_git(place)
     encoder = _embedder(embedder if embedder is not None else settings.get("embedder"))
     if create and not without_folder and (place.shared is None or code or place.has_code):
         locations.create(place)

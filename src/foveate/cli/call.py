@@ -122,9 +122,9 @@ class Call:
             if self.store is not None:
                 where, how = f"at {str(self.store)!r}", f"foveate init --store {shlex.quote(str(self.store))}"
             raise InputError(f"there is no store {where}. Create one with `{how}`.")
-        from foveate.project.project import refuse_shipped
+        from foveate.project.project import refuse_tracked_by_git
 
-        refuse_shipped(place)
+        refuse_tracked_by_git(place)
         return place.shared or str(place.store)
 
     def print_json(self, document: Mapping[str, Any]) -> None:

@@ -12,13 +12,13 @@ from typing import Any
 
 from foveate.errors import InputError, StoreError, near
 from foveate.project.locate import CONFIG_FILE, DIR_NAME, INDEX_FILE, SERVICE_FILE, STORE_FILE, find_project
-from foveate.project.tracked_by_git import ACCEPTED, shipped
+from foveate.project.tracked_by_git import ACCEPTED_ENV_VAR, untrusted_file
 from foveate.store.database_url import expand_env
 
-MAIN = "main"
+DEFAULT_PROJECT = "main"
 """Name of the project in a file, which has only one."""
 
-MARKS = (
+CODE_MARKERS = (
     ".git",
     "pyproject.toml",
     "setup.py",
@@ -32,7 +32,7 @@ MARKS = (
 )
 """Files and folders whose presence shows that a folder contains code."""
 
-SETTINGS = {
+SETTING_TYPES = {
     "store": str,
     "profile": str,
     "budget": int,
@@ -117,7 +117,7 @@ class Place:
     @property
     def has_code(self) -> bool:
         """Return whether the files are indexed by default: in a repository, a folder with code or an indexed folder."""
-        return self.index.exists() or any((self.files / name).exists() for name in MARKS)
+        return self.index.exists() or any((self.files / name).exists() for name in CODE_MARKERS)
 
 
 def find(path: str | Path, store: str | None = None) -> Place:
@@ -156,7 +156,7 @@ def name_of(place: Place, given: str | None = None) -> str:
     clones, so one project could get two memories, or two projects could share one.
     """
     if given is not None or place.shared is None:
-        return given or MAIN
+        return given or DEFAULT_PROJECT
     name: str | None = os.environ.get("FOVEATE_PROJECT") or place.settings.get("project", {}).get("name")
     if not name:
         raise InputError(
@@ -166,21 +166,21 @@ def name_of(place: Place, given: str | None = None) -> str:
     return name
 
 
-def refuse_shipped(place: Place) -> None:
+def refuse_tracked_by_git(place: Place) -> None:
     """Raise StoreError for a store that came with a repository: agents would follow rules of an unknown author.
 
     Settings that name a database are refused as well, because every query would be sent to it.
     """
     file = place.trusted
-    found = shipped(str(file)) if file is not None else ()
-    if not found:
+    tracked = untrusted_file(str(file)) if file is not None else ()
+    if not tracked:
         return
-    top, name = found
+    top, name = tracked
     what = "which rules agents follow" if place.shared is None else "where your queries are sent"
     raise StoreError(
         f"{str(file)!r} is tracked by git: it came with the repository, and its author decides {what}. "
         f"If it is yours, remove it from git (`git -C {top} rm --cached {name}`), or add {str(place.root)!r} to "
-        f"{ACCEPTED}. If it is not, move it away."
+        f"{ACCEPTED_ENV_VAR}. If it is not, move it away."
     )
 
 
@@ -216,12 +216,13 @@ def _settings(path: Path) -> dict[str, Any]:
         values = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{str(path)!r} is not valid TOML: {error}.") from None
-    problems = [f"{path.name} has no setting {name!r}.{near(name, SETTINGS)}" for name in values if name not in SETTINGS]
+    unknown = [name for name in values if name not in SETTING_TYPES]
+    problems = [f"{path.name} has no setting {name!r}.{near(name, SETTING_TYPES)}" for name in unknown]
     problems += [
         # The value of `store` may contain a password.
-        f"{path.name}: {name} must be {SETTINGS[name].__name__}" + (f", got {value!r}." if name != "store" else ".")
+        f"{path.name}: {name} must be {SETTING_TYPES[name].__name__}" + (f", got {value!r}." if name != "store" else ".")
         for name, value in values.items()
-        if name in SETTINGS and not isinstance(value, SETTINGS[name])
+        if name in SETTING_TYPES and not isinstance(value, SETTING_TYPES[name])
     ]
     domains = values.get("domains")
     for name, words in domains.items() if isinstance(domains, dict) else ():
@@ -241,14 +242,14 @@ def _settings(path: Path) -> dict[str, Any]:
     return values
 
 
-CODE: Mapping[str, type] = {"enabled": bool, "include": list, "exclude": list, "max_files": int}
-PROJECT: Mapping[str, type] = {"name": str, "language": str, "framework": str, "test_framework": str}
+CODE_SETTING_TYPES: Mapping[str, type] = {"enabled": bool, "include": list, "exclude": list, "max_files": int}
+PROJECT_SETTING_TYPES: Mapping[str, type] = {"name": str, "language": str, "framework": str, "test_framework": str}
 """Keys of `[code]` and `[project]` and their types."""
 
 
 def _code_problems(file: str, values: Mapping[str, Any]) -> list[str]:
     problems = []
-    for table, keys in (("code", CODE), ("project", PROJECT)):
+    for table, keys in (("code", CODE_SETTING_TYPES), ("project", PROJECT_SETTING_TYPES)):
         given = values.get(table)
         for name, value in given.items() if isinstance(given, dict) else ():
             wanted = keys.get(name)

@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from foveate.project.locate import find_checkout
 
-ACCEPTED = "FOVEATE_ACCEPTED"
+ACCEPTED_ENV_VAR = "FOVEATE_ACCEPTED"
 """Environment variable with folders, separated as in PATH, whose `.foveate/` the user trusts although git tracks it."""
 
 DATABASE_SUFFIXES = ("", "-wal", "-journal")
@@ -24,12 +24,12 @@ MAX_PRIVATE_FILE_BYTES = 100_000
 """Bytes of a private file that are read."""
 
 
-def shipped(path: str) -> tuple[str, ...]:
-    """Return the result of `tracked` for a file in a project's `.foveate/`; empty if the user has accepted the project."""
-    return () if _is_accepted(os.path.dirname(os.path.dirname(os.path.abspath(path)))) else tracked(path)
+def untrusted_file(path: str) -> tuple[str, ...]:
+    """Return the result of `tracked_file` for a file in `.foveate/`, or an empty tuple if the user accepted the project."""
+    return () if _is_accepted(os.path.dirname(os.path.dirname(os.path.abspath(path)))) else tracked_file(path)
 
 
-def tracked(path: str) -> tuple[str, ...]:
+def tracked_file(path: str) -> tuple[str, ...]:
     """Return the top of a checkout and the path that git tracks in it: the file, its WAL or journal, or a link to it.
 
     Return an empty tuple if git tracks none of them. A tracked link counts, because its target may be created later.
@@ -56,13 +56,13 @@ def read_private(path: str) -> bytes:
         if os.name == "posix" and (status.st_mode & 0o170077 != 0o100000 or status.st_uid != os.geteuid()):
             raise OSError("not private")
         # With a strict umask, the files that git checks out have no permissions for others either.
-        if shipped(path):
+        if untrusted_file(path):
             raise OSError("tracked by git")
         return file.read(MAX_PRIVATE_FILE_BYTES)
 
 
 def _is_accepted(root: str) -> bool:
-    folders = filter(None, os.environ.get(ACCEPTED, "").split(os.pathsep))
+    folders = filter(None, os.environ.get(ACCEPTED_ENV_VAR, "").split(os.pathsep))
     return any(os.path.realpath(os.path.expanduser(folder)) == os.path.realpath(root) for folder in folders)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foveate.errors import FoveateError, InputError
-from foveate.project.tracked_by_git import ACCEPTED, shipped, tracked
+from foveate.project.tracked_by_git import ACCEPTED_ENV_VAR, tracked_file, untrusted_file
 from foveate.store.database_url import mask_passwords
 
 if TYPE_CHECKING:
@@ -92,14 +92,14 @@ def _server(place: Place, engine: Engine) -> tuple[dict[str, Any], list[str], li
 def _tracked_file_warnings(place: Place) -> list[str]:
     """Warn about settings that git tracks: a person trusted them, but other committers can change them."""
     file = str(place.trusted or "")
-    if not file or not tracked(file) or shipped(file):
+    if not file or not tracked_file(file) or untrusted_file(file):
         return []
     power = "set rules for you"
     if place.shared is not None:
         power += f" and choose the server that your questions are sent to, now {mask_passwords(place.shared)}"
     return [
-        f"{file!r} is tracked by git and trusted by {ACCEPTED}: everyone who commits to it can {power}. To withdraw the "
-        f"trust, remove {str(place.root)!r} from {ACCEPTED}."
+        f"{file!r} is tracked by git and trusted by {ACCEPTED_ENV_VAR}: everyone who commits to it can {power}. To withdraw "
+        f"the trust, remove {str(place.root)!r} from {ACCEPTED_ENV_VAR}."
     ]
 
 

@@ -23,7 +23,7 @@ from foveate.project.locate import (
     folder_from_environment,
     store_source,
 )
-from foveate.project.tracked_by_git import read_private, shipped
+from foveate.project.tracked_by_git import read_private, untrusted_file
 
 LOG_FILE = "hook.log"
 
@@ -126,7 +126,7 @@ def _tracked_file(root: str) -> str:
     Its rules, or the address to which prompts are sent, would then be someone else's.
     """
     name = store_source(root)
-    return f"{DIR_NAME}/{name}" if name != STORE_ENV_VAR and shipped(os.path.join(root, DIR_NAME, name)) else ""
+    return f"{DIR_NAME}/{name}" if name != STORE_ENV_VAR and untrusted_file(os.path.join(root, DIR_NAME, name)) else ""
 
 
 # --- the answer ------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import pytest
 import foveate
 from foveate.errors import StoreError
 from foveate.integrations.hooks import service_file
-from foveate.project.tracked_by_git import ACCEPTED, _indexes, shipped, tracked
+from foveate.project.tracked_by_git import ACCEPTED_ENV_VAR, _indexes, tracked_file, untrusted_file
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -177,7 +177,7 @@ def test_a_shared_store_that_tracked_settings_name_is_not_asked(top: Path, monke
         foveate.open(top, personal=False)
     with pytest.raises(StoreError, match="nothing listens there"):  # who names it himself means it
         foveate.open(top, personal=False, store="postgresql://127.0.0.1:1/x")
-    monkeypatch.setenv(ACCEPTED, str(top))
+    monkeypatch.setenv(ACCEPTED_ENV_VAR, str(top))
     with pytest.raises(StoreError, match="nothing listens there"):
         foveate.open(top, personal=False)
 
@@ -268,7 +268,7 @@ def test_no_command_opens_it_and_each_says_what_to_do(top: Path, words: str) -> 
     done = run(top, *words.split())
     assert (done.returncode, done.stdout) == (1, "")
     assert "rm --cached .foveate/state.db" in done.stderr
-    assert ACCEPTED in done.stderr
+    assert ACCEPTED_ENV_VAR in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -276,12 +276,12 @@ def test_no_command_opens_it_and_each_says_what_to_do(top: Path, words: str) -> 
 def test_whoever_accepts_it_has_it_opened_and_doctor_says_so(top: Path) -> None:
     plain(top)
     elsewhere = os.pathsep.join(("", str(top.parent), str(top / ".foveate")))
-    assert run(top, "search", "evil", **{ACCEPTED: elsewhere}).returncode == 1
-    accepted = {ACCEPTED: os.pathsep.join(("", "/nowhere", f"{top}/"))}
+    assert run(top, "search", "evil", **{ACCEPTED_ENV_VAR: elsewhere}).returncode == 1
+    accepted = {ACCEPTED_ENV_VAR: os.pathsep.join(("", "/nowhere", f"{top}/"))}
     assert "evil.example" in run(top, "search", "evil", **accepted).stdout
     said = run(top, "doctor", **accepted).stdout
-    assert f"state.db' is tracked by git and trusted by {ACCEPTED}" in said
-    assert f"remove {str(top)!r} from {ACCEPTED}" in said
+    assert f"state.db' is tracked by git and trusted by {ACCEPTED_ENV_VAR}" in said
+    assert f"remove {str(top)!r} from {ACCEPTED_ENV_VAR}" in said
 
 
 @pytest.mark.parametrize("tracked", [False, True])
@@ -309,5 +309,5 @@ def test_the_index_is_read_once_to_refuse_a_store(top: Path, monkeypatch: pytest
 
 
 def test_a_file_outside_of_any_repository_is_nobodys(tmp_path: Path) -> None:
-    assert not tracked(str(tmp_path / "state.db"))
-    assert not shipped("state.db")
+    assert not tracked_file(str(tmp_path / "state.db"))
+    assert not untrusted_file("state.db")
