@@ -13,7 +13,7 @@ from foveate import Candidate, Context, Filters, Record, Scope
 from foveate.pipeline.budget import base_sizes
 from foveate.pipeline.profiles import resolve
 from foveate.pipeline.scoring import features, weigh
-from foveate.pipeline.signals import intent
+from foveate.pipeline.signals import detect_intent
 from foveate.receipts.codec import to_json
 from foveate.records.kinds import KINDS
 from foveate.text import tokens
@@ -126,7 +126,7 @@ def test_shares_of_the_stack() -> None:
 )
 def test_intents(query: str, expected: str) -> None:
     """003-46, 003-49, 003-50, 003-51, 003-52"""
-    assert intent(query) == expected
+    assert detect_intent(query) == expected
 
 
 def test_signals_of_a_query() -> None:

@@ -211,7 +211,9 @@ def test_then_they_take_room_from_others_and_say_so(engine: foveate.Engine) -> N
     context = engine.context("anything", budget=4000)
     assert [item.level for item in context.items] == ["micro"] * 60
     slot = next(slot for slot in context.budget.slots if slot.name == "rules")
-    assert context.warnings == (f"Slot 'rules' holds more than its room and took {slot.borrowed} tokens from others.",)
+    assert context.warnings == (
+        f"Slot 'rules' needs more than its {slot.base} tokens and took {slot.borrowed} from other slots.",
+    )
 
 
 def test_and_when_even_that_does_not_fit_the_error_says_by_how_much(engine: foveate.Engine) -> None:

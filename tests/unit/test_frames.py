@@ -16,7 +16,7 @@ from foveate.pipeline.profiles import add_frame, resolve
 from foveate.pipeline.profiles.choose import extent_of
 from foveate.pipeline.profiles.codec import profile_from_json, profile_to_json
 from foveate.pipeline.profiles.frames import frames, score
-from foveate.pipeline.signals import intent
+from foveate.pipeline.signals import detect_intent
 from foveate.receipts.codec import to_json
 from foveate.types import Frame, Request, Signals
 from worlds import open_engine
@@ -38,7 +38,7 @@ procedures = { priority = 1.0 }
 
 def chosen(query: str, *places: Path, profile: str = "assistant", **settings: object) -> Signals:
     request = Request(query=query, scope=Scope("main"), now=0, profile=profile, **settings)  # type: ignore[arg-type]
-    return add_frame(request, Signals(intent=intent(query)), places)
+    return add_frame(request, Signals(intent=detect_intent(query)), places)
 
 
 @pytest.fixture
@@ -192,7 +192,7 @@ def test_a_short_question_leaves_half_of_the_flexible_room_free() -> None:
                 "decision", f"The deploy of host{chr(97 + n % 26)}{n} was moved to {n} o'clock. It needs a token and a key."
             )
         wide = {"slots": {"decisions": {"max_candidates": 400}}}
-        short, usual = (engine.context("deploy", overrides={**wide, "frames": on}) for on in (True, False))
+        short, usual = (engine.context("deploy", overrides={**wide, "choose_frame": on}) for on in (True, False))
     assert (short.signals.input, usual.signals.input) == ("short", "")
     assert short.tokens == pytest.approx(usual.tokens / 2, rel=0.05)
     assert resolve(["assistant", "input.short"]).layers["flexible_share"] == "input.short"

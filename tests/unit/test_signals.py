@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from foveate.pipeline.signals import ALIAS_WEIGHT, EVENT_TYPES, MAX_ABOUT, extract, intent
+from foveate.pipeline.signals import ALIAS_WEIGHT, EVENT_TYPES, MAX_TASK_CHARS, detect_intent, extract_signals
 from foveate.receipts.codec import to_json
 from foveate.types import Intent, Record, Request, Scope, Signals
 from worlds import NOW, open_engine
@@ -17,7 +17,7 @@ def signals(query: str, *entities: Record) -> Signals:
 
     known = {name: record for record in entities for name in entity_names(record)}
     request = Request(query=query, scope=Scope("main"), now=NOW)
-    return extract(request, lambda names: {name: known[name] for name in names if name in known})
+    return extract_signals(request, lambda names: {name: known[name] for name in names if name in known})
 
 
 def entity(name: str, *aliases: str) -> Record:
@@ -46,7 +46,7 @@ def entity(name: str, *aliases: str) -> Record:
     ],
 )
 def test_intent(query: str, expected: str) -> None:
-    assert intent(query) == expected
+    assert detect_intent(query) == expected
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_intent(query: str, expected: str) -> None:
     ],
 )
 def test_a_word_for_a_fault_is_no_repair_where_no_fault_is_meant(query: str, expected: str) -> None:
-    assert intent(query) == expected
+    assert detect_intent(query) == expected
 
 
 def test_each_intent_calls_for_types_of_events() -> None:
@@ -87,11 +87,11 @@ def test_the_types_of_events_are_in_the_receipt() -> None:
     "query", ["Add a prefix to the key", "Write fixtures", "Build a bugle", "Use the debugger", "Add terror films"]
 )
 def test_a_part_of_a_word_is_no_intent(query: str) -> None:
-    assert intent(query) == "action"
+    assert detect_intent(query) == "action"
 
 
 def test_a_question_mark_inside_an_address_asks_nothing() -> None:
-    assert intent("Add https://example.org/?page=2 to the list") == "action"
+    assert detect_intent("Add https://example.org/?page=2 to the list") == "action"
 
 
 def test_keywords_are_lower_case_unique_and_without_stop_words() -> None:
@@ -171,9 +171,9 @@ def test_only_the_beginning_of_a_long_task_is_read() -> None:
     def terms_of(text: str) -> set[str]:
         task = Record(id="task_1", kind="task", scope=Scope("main"), text=text, summary="", micro="")
         request = Request(query="Continue the migration", scope=Scope("main"), now=NOW, task=task)
-        return set(extract(request, lambda names: {}).terms)
+        return set(extract_signals(request, lambda names: {}).terms)
 
-    room = MAX_ABOUT - len("Continue the migration\n")
+    room = MAX_TASK_CHARS - len("Continue the migration\n")
 
     def padded(length: int, word: str) -> str:
         return f"{'the ' * (length // 4)}{' ' * (length % 4)}{word}"  # stop words are no terms

@@ -35,7 +35,7 @@ from foveate.options import (
 from foveate.pipeline.cache import Cache, cache_key
 from foveate.pipeline.request import DEFAULT_PROFILE, Defaults, resolve_request
 from foveate.pipeline.run import Pipeline, Plan
-from foveate.pipeline.signals import extended
+from foveate.pipeline.signals import merge_domains
 from foveate.pipeline.sources import SHIPPED, Source
 from foveate.pipeline.sources.gather import by_name, open_snapshot
 from foveate.receipts import codec
@@ -113,9 +113,9 @@ class Engine:
         pipeline = Pipeline(
             sources=by_name((*SHIPPED, *sources)),
             profile_dirs=tuple(profile_dirs),
-            domains=extended(domains or {}),
+            domains=merge_domains(domains or {}),
             thresholds=thresholds,
-            measured_by=data.rules.counter,
+            record_counter=data.rules.counter,
             root=root,
             count_pools=debug,
         )

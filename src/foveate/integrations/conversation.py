@@ -27,7 +27,7 @@ from foveate.integrations.importers.rows import (
     tool_rows,
 )
 from foveate.options import ContextOptions, refuse_unknown
-from foveate.pipeline.request import MAX_QUERY
+from foveate.pipeline.request import MAX_QUERY_CHARS
 from foveate.receipts.context import Context
 from foveate.store.protocol import Reader
 from foveate.text import tokens
@@ -243,7 +243,8 @@ class Conversation:
 
 def current_query(messages: Sequence[ConversationMessage]) -> str:
     """Return the text of the last user message that has any."""
-    return next((part.text for part in reversed(messages) if part.role == "user" and part.text.strip()), "")[:MAX_QUERY]
+    texts = (part.text for part in reversed(messages) if part.role == "user" and part.text.strip())
+    return next(texts, "")[:MAX_QUERY_CHARS]
 
 
 def last_turns(messages: Sequence[Message], turns: int | None, is_turn_start: Callable[[Message], bool]) -> list[Message]:

@@ -1,4 +1,4 @@
-"""Turn what a caller passed into a checked `Request`: the question, the task, times, filters and extra texts."""
+"""Resolve the options of a call into a checked `Request`."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from foveate.text import tokens
 from foveate.text.summarize import ExtractiveSummarizer
 from foveate.types import Filters, Record, Request, Scope
 
-MAX_QUERY = 100_000
-"""Characters of a question: more is a document."""
+MAX_QUERY_CHARS = 100_000
+"""A longer query is a document, which belongs into `extra`."""
 
 DEFAULT_PROFILE, TASK_PROFILE, CODE_PROFILE = "default", "task", "coding"
 """The profile of a request that names none: in general, for a task, and in a project with code."""
@@ -31,7 +31,7 @@ DEFAULT_PROFILE, TASK_PROFILE, CODE_PROFILE = "default", "task", "coding"
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What a request gets for the options that it leaves open."""
+    """The values of options that a call does not set."""
 
     profile: str | None = None
     budget: int | None = None
@@ -45,16 +45,16 @@ class Defaults:
 def resolve_request(
     query: str | None, options: Mapping[str, Any], data: ScopedStore, defaults: Defaults, scope: Scope | None = None
 ) -> Request:
-    """Return the request of a call, with every open option filled in.
+    """Return the request of a call.
 
-    Without a query, the task that the call names is the question, else the goal on top of the stack, else the latest issue.
-    A `task` that is no task of the store is a scope only.
+    Without a query, the query is the text of the named task, else of the goal on top of the stack, else the title of the
+    latest issue. If there is a query, a `task` that the store does not have only restricts the scope.
     """
     refuse_unknown(options, CONTEXT_OPTIONS, "context")
     budget = options.get("budget")
     if budget is not None and (not isinstance(budget, int) or isinstance(budget, bool) or budget <= 0):
         raise InputError(f"budget must be a positive number of tokens, got {budget!r}.")
-    text = "" if query is None else question(query)
+    text = "" if query is None else clean_query(query)
     scope = scope_of(scope or data.scope, options)
     if problems := make.scope_problems(scope):
         raise InputError(problems)
@@ -66,7 +66,7 @@ def resolve_request(
     at = options.get("now")
     now = data.clock() if at is None else parse_time(at, "now", current=data.clock())
     return Request(
-        query=text or task_text(task)[:MAX_QUERY],  # type: ignore[arg-type]
+        query=text or task_text(task)[:MAX_QUERY_CHARS],  # type: ignore[arg-type]
         scope=scope,
         now=now,
         budget=budget if budget is not None else defaults.budget,
@@ -75,9 +75,9 @@ def resolve_request(
         complexity=options.get("complexity"),
         frame=options.get("frame"),
         task=task,
-        code_query=code_question(text, task, options.get("code_query")),
+        code_query=_code_query(text, task, options.get("code_query")),
         counter=tokens.counter(options.get("counter") or data.rules.counter).name,
-        filters=checked(options.get("filters") or Filters()),
+        filters=_check_kinds(options.get("filters") or Filters()),
         extra=extra_records(options.get("extra"), scope, now, data.rules),
         overrides=_overrides(options),
     )
@@ -102,12 +102,12 @@ def _title_of_latest_issue(data: ScopedStore, scope: Scope) -> str:
         issue = latest(reader, "issue")
     if issue is None:
         raise InputError("The query is empty. Pass a query or a task, or start a goal: `foveate task add GOAL --push`.")
-    return title_of(issue) or issue.text[:MAX_QUERY]
+    return title_of(issue) or issue.text[:MAX_QUERY_CHARS]
 
 
 @retry_interrupted
 def _task_of(data: ScopedStore, scope: Scope, text: str) -> Record | None:
-    """Return the task that a request is for: the one it names or, without a question, the top of its stack."""
+    """Return the task of a request: the one that it names or, without a query, the top of the stack."""
     if scope.task is None and text:
         return None
     with data.store.read(scope) as reader:
@@ -123,31 +123,33 @@ def _task_of(data: ScopedStore, scope: Scope, text: str) -> Record | None:
     return None
 
 
-def question(query: Any) -> str:
-    """A question as it is used: what cannot be encoded replaced, no secrets."""
+def clean_query(query: Any) -> str:
+    """Return a query without secrets and without characters that cannot be encoded."""
     if not isinstance(query, str) or not query.strip():
-        raise InputError("The query is empty; say what the context is for.")
-    if len(query) > MAX_QUERY:
-        raise InputError(f"The query has {len(query):,} characters, more than {MAX_QUERY:,}; pass long texts as `extra`.")
-    return make.clean(readable(query))
+        raise InputError("The query is empty. Pass the question or request that the context is for.")
+    if len(query) > MAX_QUERY_CHARS:
+        raise InputError(
+            f"The query has {len(query):,} characters, more than {MAX_QUERY_CHARS:,}. Pass long texts as `extra`."
+        )
+    return make.clean(replace_unencodable(query))
 
 
-def readable(text: str) -> str:
-    """A question with what cannot be encoded replaced: it is not kept, so it need not be refused."""
+def replace_unencodable(text: str) -> str:
+    """Replace characters that cannot be encoded. A query is not stored, so there is no need to reject it."""
     return text.encode("utf-8", "replace").decode().replace("\x00", " ")
 
 
-def code_question(asked: str, task: Record | None, code_query: str | None) -> str | None:
-    """What the code is searched for: what the call says, else for a task what it is about and its description."""
+def _code_query(query: str, task: Record | None, code_query: str | None) -> str | None:
+    """Return the text for the code search: that of the call, else the task with its description; None for the query."""
     if code_query:
-        return question(code_query)
-    described = str(task.data.get("description") or "") if task else ""
-    if code_query is not None or task is None or not described:
+        return clean_query(code_query)
+    description = str(task.data.get("description") or "") if task else ""
+    if code_query is not None or task is None or not description:
         return code_query
-    return "\n".join(dict.fromkeys((asked or task_text(task), described)))[:MAX_QUERY]
+    return "\n".join(dict.fromkeys((query or task_text(task), description)))[:MAX_QUERY_CHARS]
 
 
-def checked(filters: Filters) -> Filters:
+def _check_kinds(filters: Filters) -> Filters:
     """Return the filters if all their kinds exist."""
     for kind in filters.kinds:
         kind_of(kind)
@@ -155,7 +157,7 @@ def checked(filters: Filters) -> Filters:
 
 
 def extra_records(extra: Any, scope: Scope, at: int, rules: Rules) -> dict[str, tuple[Record, ...]]:
-    """Return the extra texts of a call as records, by the slot that they are for."""
+    """Return the extra texts of a call as records, by the slot that shows them."""
     if not extra:
         return {}
     if _is_text(extra):
@@ -170,7 +172,8 @@ def extra_records(extra: Any, scope: Scope, at: int, rules: Rules) -> dict[str, 
 def _extra_record(text: Text, scope: Scope, at: int, rules: Rules) -> Record:
     values = {"text": text} if isinstance(text, str) else dict(text)
     kind, content = values.pop("kind", "note"), values.pop("text", "")
-    offline = replace(rules, summarizer=ExtractiveSummarizer())  # a model may summarize records, never during a context
+    # A context is computed without a language model, even if the store's summarizer uses one.
+    offline = replace(rules, summarizer=ExtractiveSummarizer())
     record = make.make(kind, content, scope=scope, id="given", now=at, rules=offline, **values)
     return replace(record, id=f"given_{record.hash[:16]}")
 

@@ -1,7 +1,7 @@
-"""The whole line, from a request to a context: prepare a plan, gather candidates, score, select and assemble.
+"""Compute a context: prepare a plan for a request, gather candidates, score them and fill the slots of the profile.
 
-Both steps read one snapshot of the store and of the code. Everything after `gather` is a pure function of values, which is
-why a receipt can be replayed.
+Both steps read one snapshot of the store and of the code. Everything after `gather` is a pure function of values, so that a
+receipt can be replayed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from foveate.pipeline import profiles, request_summary
 from foveate.pipeline.assembly import join_sections
 from foveate.pipeline.fill import FilledSlots, fill_slots
 from foveate.pipeline.scoring import score
-from foveate.pipeline.signals import extract
+from foveate.pipeline.signals import extract_signals
 from foveate.pipeline.sources import Gathered, Source, SourceContext, SourceReport, gather
 from foveate.records import fence
 from foveate.records.lifecycle import DEFAULT_THRESHOLDS, Thresholds
@@ -41,7 +41,7 @@ CONTEXT_PREFIX = "ctx_"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A request with what it is about and the profile that it gets."""
+    """A request with its signals and its profile."""
 
     request: Request
     signals: Signals
@@ -50,7 +50,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A computed context with everything that its receipt is made from."""
+    """A computed context with everything that goes into its receipt."""
 
     id: str
     request: Request
@@ -66,10 +66,10 @@ class Run:
     candidates: tuple[Candidate, ...]
     reports: tuple[SourceReport, ...]
     revision: str
-    measured_by: str
-    """Counter of the token counts that the records have."""
-    began: float
-    ended: float = field(default_factory=perf_counter)
+    record_counter: str
+    """Counter of the token counts that records have."""
+    start_time: float
+    end_time: float = field(default_factory=perf_counter)
 
     @property
     def text(self) -> str:
@@ -79,54 +79,66 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """The parts of the line that stay the same from call to call."""
+    """The settings and sources that all calls share."""
 
     sources: Mapping[str, Source]
     profile_dirs: tuple[Path, ...] = ()
     domains: Mapping[str, Sequence[str]]
     thresholds: Thresholds = DEFAULT_THRESHOLDS
-    measured_by: str = "o200k"
+    record_counter: str = "o200k"
+    """Counter of the token counts that records have."""
     root: Path | None = None
     count_pools: bool = False
-    """Ask each source how many records it chose from: for debugging, as it costs a query each."""
+    """Ask each source how many records it chose from. This costs a query each and is for debugging."""
 
     def prepare(self, request: Request, embedding: Vector | None, reader: Reader) -> Plan:
         """Extract the signals of a request and resolve its profile."""
         vector = None if embedding is None else tuple(embedding)
-        signals = extract(request, reader.entities_by_name, vector, self.domains)
+        signals = extract_signals(request, reader.entities_by_name, vector, self.domains)
         signals = profiles.add_frame(request, signals, self.profile_dirs)
         return Plan(request, signals, self._resolve_profile(request, signals))
 
     def run(
-        self, plan: Plan, reader: Reader, code: CodeSnapshot | None, unavailable: str, warnings: Sequence[str], began: float
+        self,
+        plan: Plan,
+        reader: Reader,
+        code: CodeSnapshot | None,
+        code_unavailable: str,
+        warnings: Sequence[str],
+        start_time: float,
     ) -> Run:
-        """Compute the context of a plan. `unavailable` says why there is no code, if a source needs it."""
+        """Compute the context of a plan. `code_unavailable` is the reason if a source needs code and there is none."""
         request, signals, profile = plan.request, plan.signals, plan.profile
-        context_of_sources = SourceContext(request, signals, profile, reader, self.root, code, unavailable)
-        found = gather(self.sources, context_of_sources, count_pools=self.count_pools)
-        _raise_if_required(profile, found)
-        notes = [*warnings, *_unfinished_dependencies(request, reader), *_missing_vectors(signals, reader)]
-        notes += code.notes if code else ()
-        revision, tag = reader.revision, fence.tag_of(reader.secret, request.scope.session)
-        candidates = score(found.candidates, profile, signals, request.now, self.thresholds)
-        filled = fill_slots(candidates, profile, request.filters, request.counter, self.measured_by, request.now, tag)
+        context = SourceContext(request, signals, profile, reader, self.root, code, code_unavailable)
+        gathered = gather(self.sources, context, count_pools=self.count_pools)
+        _raise_if_required(profile, gathered)
+        candidates = score(gathered.candidates, profile, signals, request.now, self.thresholds)
+        tag = fence.tag_of(reader.secret, request.scope.session)
+        filled = fill_slots(candidates, profile, request.filters, request.counter, self.record_counter, request.now, tag)
         stable = join_sections(section for section in filled.sections if section.stable)
         return Run(
-            id=context_id(request, revision, join_sections(filled.sections)),
+            id=context_id(request, reader.revision, join_sections(filled.sections)),
             request=request,
             signals=signals,
             profile=profile,
             sections=filled.sections,
             left_out=filled.left_out,
             budget=filled.budget,
-            prefix=Prefix(text_hash(stable), len(stable), _count(stable, request.counter)),
-            warnings=(*notes, *_failed_sources(found), *_oversized_slots(filled, profile)),
+            prefix=Prefix(text_hash(stable), len(stable), _count_prefix(stable, request.counter)),
+            warnings=(
+                *warnings,
+                *_unfinished_dependencies(request, reader),
+                *_missing_vectors(signals, reader),
+                *(code.notes if code else ()),
+                *_failed_sources(gathered),
+                *_oversized_slots(filled, profile),
+            ),
             tag=tag,
             candidates=tuple(candidates),
-            reports=found.reports,
-            revision=revision,
-            measured_by=self.measured_by,
-            began=began,
+            reports=gathered.reports,
+            revision=reader.revision,
+            record_counter=self.record_counter,
+            start_time=start_time,
         )
 
     def with_budget(self, plan: Plan, budget: int) -> Plan:
@@ -146,32 +158,32 @@ class Pipeline:
 
 
 def text_hash(text: str) -> str:
-    """Return the hash by which two prompts are compared."""
+    """Return the hash of a prompt. Two prompts with the same hash have the same bytes."""
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def context_id(request: Request, revision: str, text: str) -> str:
-    """Return the id of a context: the same for the same request on the same state, in any process."""
-    asked = request_summary.to_json(request_summary.summarize(request))
-    parts = json.dumps([asked, revision, text_hash(text)], sort_keys=True, ensure_ascii=False)
+    """Return the id of a context. It is the same for the same request on the same state, in any process."""
+    summary = request_summary.to_json(request_summary.summarize(request))
+    parts = json.dumps([summary, revision, text_hash(text)], sort_keys=True, ensure_ascii=False)
     return CONTEXT_PREFIX + blake2b(parts.encode(), digest_size=12).hexdigest()
 
 
-def _failed_sources(found: Gathered) -> list[str]:
-    return [f"Source {report.source!r} failed: {report.error}" for report in found.reports if report.error]
+def _failed_sources(gathered: Gathered) -> list[str]:
+    return [f"Source {report.source!r} failed: {report.error}" for report in gathered.reports if report.error]
 
 
 def _oversized_slots(filled: FilledSlots, profile: Profile) -> list[str]:
     return [
-        f"Slot {size.name!r} holds more than its room and took {size.borrowed} tokens from others."
+        f"Slot {size.name!r} needs more than its {size.base} tokens and took {size.borrowed} from other slots."
         for size, slot in zip(filled.budget.slots, profile.slots, strict=True)
         if slot.keep and size.base and size.borrowed
     ]
 
 
-def _raise_if_required(profile: Profile, found: Gathered) -> None:
-    """Raise an error for each slot that must have something to show and has nothing."""
-    filled = {candidate.slot for candidate in found.candidates}
+def _raise_if_required(profile: Profile, gathered: Gathered) -> None:
+    """Raise InputError with the messages of all slots that must show something and have no candidate."""
+    filled = {candidate.slot for candidate in gathered.candidates}
     missing = [slot.required for slot in profile.slots if slot.required and slot.name not in filled]
     if missing:
         raise InputError(list(dict.fromkeys(missing)))
@@ -189,5 +201,5 @@ def _missing_vectors(signals: Signals, reader: Reader) -> list[str]:
 
 
 @lru_cache(maxsize=64)
-def _count(text: str, counter: str) -> int:
+def _count_prefix(text: str, counter: str) -> int:
     return tokens.count(text, counter) if text else 0

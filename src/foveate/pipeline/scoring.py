@@ -1,8 +1,8 @@
-"""Score candidates: named features in 0..1, times the profile's weights. Pure.
+"""Score candidates: the weighted sum of named features between 0 and 1. Pure.
 
-004's boosts of up to 1.2 (outcome) and 1.5 (usage) are scaled to 0..1 here; its profile has the rescaled weights, so that
-its composite keeps its value. Recency is one weighted feature and never a factor: decay would bury old, valid records under
-new, irrelevant ones.
+The boosts of spec 004, up to 1.2 for an outcome and 1.5 for usage, are scaled to 0..1, and the weights of its profile make
+up for it. Recency is one weighted feature and not a factor: as a factor it would rank old, valid records below new,
+irrelevant ones.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from foveate.records.lifecycle import DEFAULT_THRESHOLDS, STAGE_SCORES, Threshol
 from foveate.text import analysis
 from foveate.types import TRUST, Candidate, Profile, Record, Signals, Slot
 
-HOUR = 3_600_000
+HOUR_MS = 3_600_000
 
 OUTCOME_BOOST = {"success": 1.2, "partial": 1.0, None: 1.0, "pending": 0.9, "failure": 0.8}
-"""004's boosts; a record without an outcome is neither proven nor disproven."""
+"""Boosts of spec 004. A record without an outcome is neither proven nor disproven."""
 MAX_OUTCOME_BOOST = 1.2
 MAX_USAGE_BOOST = 1.5
-"""004's bounds, which become 1."""
-MAX_NAME_CHARS = 60
-"""Characters within which the name of a speaker ends."""
+"""Limits of spec 004, which are scaled to 1."""
+MAX_SPEAKER_CHARS = 60
+"""Longest name before a colon that counts as a speaker."""
 CONTAINED_WORD_BOOST = 0.1
-"""003's boost for a word that the text contains."""
+"""Boost of spec 003 for each word of the question that a text contains."""
 
 TRACKED_KINDS = ("procedure", "pattern")
-"""Ways of doing things, which are used again and again, each time well or badly."""
+"""Kinds that are used repeatedly, so that they have a success rate."""
 PRIOR_WINS, PRIOR_USES = 1, 2
-"""With this prior the success rate is one half if nothing is known, and 1 of 1 (0.67) does not beat 40 of 45 (0.87)."""
+"""Prior of the success rate: an unused record has 0.5, and 1 of 1 (0.67) ranks below 40 of 45 (0.87)."""
 
 
 def score(
@@ -44,31 +44,31 @@ def score(
     slots = {slot.name: slot for slot in profile.slots}
     named = frozenset(name.casefold() for name in signals.entities.values())
     keywords = frozenset(signals.keywords)
-    out = []
+    scored = []
     for candidate in candidates:
-        known = features(candidate.record, slots[candidate.slot], profile.half_life_hours, now)
-        known |= track_record(candidate.record, signals, now, thresholds)
+        record = candidate.record
+        found = {"relevance": 0.0, **features(record, slots[candidate.slot], profile.half_life_hours, now)}
+        found |= track_record(record, signals, now, thresholds)
         if named:
-            known["entity"] = _entity(candidate.record, named)
-        if keywords and profile.weights.get("keyword"):
-            known["keyword"] = _keyword(candidate.record, keywords)
-        if keywords and profile.weights.get("contained"):
-            known["contained"] = _contained(candidate.record, keywords)
-        if keywords and profile.weights.get("speaker"):
-            known["speaker"] = _speaker(candidate.record, keywords)
-        every = {"relevance": 0.0, **known, **candidate.features}
-        out.append(replace(candidate, features=_rounded(every), score=weigh(every, profile.weights)))
-    return out
+            found["entity"] = _entity_feature(record, named)
+        # These cost more than the others, so they are computed only if the profile weighs them.
+        for name, feature in _WORD_FEATURES.items():
+            if keywords and profile.weights.get(name):
+                found[name] = feature(record, keywords)
+        found |= candidate.features
+        rounded = {name: round(value, 6) for name, value in found.items()}
+        scored.append(replace(candidate, features=rounded, score=weigh(found, profile.weights)))
+    return scored
 
 
 def weigh(features: Mapping[str, float], weights: Mapping[str, float]) -> float:
-    """Return the weighted sum, rounded, so that the same features give the same order on every machine."""
+    """Return the weighted sum of features. It is rounded, so that candidates have the same order on every machine."""
     return round(sum(weight * features.get(name, 0.0) for name, weight in weights.items()), 6)
 
 
 def features(record: Record, slot: Slot, half_life: float, now: int) -> dict[str, float]:
-    """Return the features of a record that do not depend on the question."""
-    age = max(0, now - record.created) / HOUR
+    """Return the features of a record that depend only on the record, its slot and the time."""
+    age = max(0, now - record.created) / HOUR_MS
     return {
         "recency": 2.0 ** (-age / half_life),
         "salience": record.salience,
@@ -83,10 +83,10 @@ def features(record: Record, slot: Slot, half_life: float, now: int) -> dict[str
 def track_record(
     record: Record, signals: Signals, now: int, thresholds: Thresholds = DEFAULT_THRESHOLDS
 ) -> dict[str, float]:
-    """Return the features that come from a record's use and not from its words; few records have any.
+    """Return the features that come from the use of a fact, procedure or pattern.
 
-    `stage` ranks core facts and effective procedures higher (004), `success` is a success rate, and `applies` the share of a
-    record's own conditions that the question meets.
+    `stage` ranks core facts and effective procedures higher (spec 004), `success` is the success rate, and `applies` is the
+    share of the record's conditions that the question meets.
     """
     if record.kind not in ("fact", *TRACKED_KINDS):
         return {}
@@ -100,7 +100,7 @@ def track_record(
 
 
 def met_conditions(record: Record, signals: Signals) -> list[bool]:
-    """Return for each condition that a record states (intents, types of entities) whether the question meets it."""
+    """Return whether the question meets each condition of a record: its intents and its types of entities."""
     found = []
     if intents := record.data.get("intents"):
         found.append(signals.intent in intents)
@@ -109,29 +109,28 @@ def met_conditions(record: Record, signals: Signals) -> list[bool]:
     return found
 
 
-def _entity(record: Record, named: frozenset[str]) -> float:
-    """Return 1 if the record is, or is about, an entity that the question names."""
+def _entity_feature(record: Record, named: frozenset[str]) -> float:
+    """Return 1 if the record is an entity that the question names, or is about one."""
     about = (*record.entities, record.subject or "", str(record.data.get("name", "")))
     return 1.0 if any(name.casefold() in named for name in about) else 0.0
 
 
-def _keyword(record: Record, keywords: frozenset[str]) -> float:
+def _keyword_feature(record: Record, keywords: frozenset[str]) -> float:
     """Return the share of the question's words that are tags of the record."""
     return len(keywords & {tag.lower() for tag in record.tags}) / len(keywords)
 
 
-def _contained(record: Record, keywords: frozenset[str]) -> float:
-    """Return 003's boost of 0.1 for each word of the question that the text contains, in any case; at most 1."""
+def _contained_feature(record: Record, keywords: frozenset[str]) -> float:
+    """Return 0.1 for each word of the question that the text contains in any case, at most 1 (spec 003)."""
     text = record.text.lower()
     return min(1.0, sum(word in text for word in keywords) * CONTAINED_WORD_BOOST)
 
 
-def _speaker(record: Record, keywords: frozenset[str]) -> float:
-    """Return 1 if a speaker whom the question names said it: the text begins with `Name:`."""
-    name, colon, _ = record.text[:MAX_NAME_CHARS].partition(":")
+def _speaker_feature(record: Record, keywords: frozenset[str]) -> float:
+    """Return 1 if the text begins with `Name:` and the question has all words of the name."""
+    name, colon, _ = record.text[:MAX_SPEAKER_CHARS].partition(":")
     words = analysis.words(name) if colon else ()
     return 1.0 if words and keywords.issuperset(words) else 0.0
 
 
-def _rounded(features: Mapping[str, float]) -> dict[str, float]:
-    return {name: round(value, 6) for name, value in features.items()}
+_WORD_FEATURES = {"keyword": _keyword_feature, "contained": _contained_feature, "speaker": _speaker_feature}

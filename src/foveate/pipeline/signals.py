@@ -1,8 +1,7 @@
-"""Request -> Signals: what the call is really about.
+"""Extract the signals of a request: keywords, search terms, paths, symbols, entities, domains and intent.
 
-Comes in: the request and a look-up of names that the store knows. Goes out: keywords, search terms, paths, symbols,
-entities, domains and intent and, where the request is for a task, its type and how complex it is. Rules and regular
-expressions only: it must cost less than a millisecond and need no model.
+A request for a task also has the task's type and complexity. Everything is done by rules and regular expressions, because it
+runs on every call: it must take less than a millisecond and need no model.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from foveate.text.query_terms import QUESTION, weighted_query_terms
 from foveate.types import Intent, Record, Request, Signals
 
 ALIAS_WEIGHT = 0.7
-"""Terms that stand for an entity of the question under its other names: nearly as good as the word itself."""
+"""Weight of an entity's other names. They are nearly as good as the name in the question."""
 
 TASK_WEIGHT = 0.5
-"""Terms of a task beside a question of its own: they say what it is about, and the question says what is asked."""
+"""Weight of a task's terms. The terms of the question itself count more."""
 
 DOMAINS: Mapping[str, tuple[str, ...]] = {
     "api": ("endpoint", "rest", "graphql", "route", "request"),
@@ -32,10 +31,10 @@ DOMAINS: Mapping[str, tuple[str, ...]] = {
     "ui": ("component", "button", "form", "page", "style"),
     "testing": ("test", "spec", "mock", "assert", "coverage"),
 }
-"""000's domains and the words that speak of each; `[domains]` in a project's settings extends them."""
+"""The domains of spec 000 with their trigger words. `[domains]` in a project's settings extends them."""
 
-MAX_ABOUT = 100_000
-"""Characters of a task that are read: more is a document."""
+MAX_TASK_CHARS = 100_000
+"""Characters of a task that are read. A longer one contains a document."""
 
 _PATH = re.compile(r"[~\w.+@/-]+")
 
@@ -46,17 +45,17 @@ EVENT_TYPES: Mapping[Intent, tuple[str, ...]] = {
     "question": ("message", "file_read", "decision"),
     "other": (),
 }
-"""The events that matter to each intent, the most telling first (003 asks for a mapping and gives none)."""
+"""The types of events that matter for each intent, most important first. Spec 003 asks for such a table."""
 
-# What names no fault though a word of it does. "Use a fixed width" and "error-free" ask for no repair.
-_NO_FAULT = re.compile(
+# Phrases with a word of the intent `fix` that ask for no repair, such as "use a fixed width" or "add an error class".
+_NO_FIX = re.compile(
     r"\b(?:no|zero|without(?: any)?) (?:more )?(?:errors?|bugs?|failures?|exceptions?)\b"
     r"|\b(?:error|exception)[ -](?:handl\w+|budgets?|class(?:es)?|types?|codes?|rates?)\b"
     r"|\bbug (?:bount(?:y|ies)|trackers?|reports?)\b|\b(?:a|the|of|with) fixed (?=\w)"
     r"|\bdebug (?:builds?|flags?|modes?|logs?)\b"
 )
 
-# Whole words, so that `prefix` is no fix, `terror` no error and `bug-free` no bug; the first that matches decides.
+# The first pattern that matches decides. They match whole words only: `prefix` is not `fix`, `bug-free` is not `bug`.
 _INTENTS: tuple[tuple[Intent, re.Pattern[str]], ...] = (
     (
         "fix",
@@ -86,35 +85,31 @@ _INTENTS: tuple[tuple[Intent, re.Pattern[str]], ...] = (
 )
 
 
-def extract(
+def extract_signals(
     request: Request,
-    named: FindEntities,
+    find_entities: FindEntities,
     embedding: tuple[float, ...] | None = None,
     domains: Mapping[str, Sequence[str]] = DOMAINS,
 ) -> Signals:
-    """The signals of a request; `named` finds entities by normalised name."""
+    """Return the signals of a request. `find_entities` looks up entities by normalized name."""
     query, task = request.query, request.task
-    about = query if task is None else "\n".join(dict.fromkeys((query, task_text(task))))[:MAX_ABOUT]
-    entities = mentioned_entities(about, named)
-    symbols = tuple(dict.fromkeys(match.strip() for match in SYMBOL.findall(about)))
-    paths = paths_in(about)
-    known = frozenset(paths)
-    spoken = analysis.words(
-        _PATH.sub(lambda word: significant_path_words(word[0]) if word[0].rstrip(".") in known else word[0], about)
-    )
-    keywords = tuple(dict.fromkeys((*spoken, *(symbol.lower() for symbol in symbols))))
+    text = query if task is None else "\n".join(dict.fromkeys((query, task_text(task))))[:MAX_TASK_CHARS]
+    entities = mentioned_entities(text, find_entities)
+    symbols = tuple(dict.fromkeys(match.strip() for match in SYMBOL.findall(text)))
+    paths = paths_in(text)
+    keywords = tuple(dict.fromkeys((*_words(text, paths), *(symbol.lower() for symbol in symbols))))
     complexity, complexity_reason = ("", "") if task is None else complexity_of(task)
-    wanted = intent(query)
+    intent = detect_intent(query)
     return Signals(
         keywords=keywords,
-        terms=_terms(query, "" if task is None else about, entities.values(), request.now),
+        terms=_search_terms(query, "" if task is None else text, entities.values(), request.now),
         expansions=expand_query(query),
         paths=tuple(dict.fromkeys((*paths, *(task.paths if task else ())))),
         symbols=symbols,
         entities={id: name_of(record) for id, record in entities.items()},
         entity_types=tuple(sorted({str(r.data["type"]).casefold() for r in entities.values() if r.data.get("type")})),
-        intent=wanted,
-        event_types=EVENT_TYPES[wanted],
+        intent=intent,
+        event_types=EVENT_TYPES[intent],
         domains=domains_of(keywords, domains),
         task_type=str(task.data.get("type", "")) if task else "",
         complexity=complexity,
@@ -123,76 +118,86 @@ def extract(
     )
 
 
+def _words(text: str, paths: Sequence[str]) -> list[str]:
+    """Return the words of a text. Of a path, only its significant words count: not `src`, and not the extension."""
+
+    def replace_path(match: re.Match[str]) -> str:
+        return significant_path_words(match[0]) if match[0].rstrip(".") in paths else match[0]
+
+    return analysis.words(_PATH.sub(replace_path, text))
+
+
 def task_text(task: Record) -> str:
-    """What a task is about: its objective and its acceptance criteria."""
+    """Return the objective and the acceptance criteria of a task as one text."""
     return " ".join((task.text, *criteria_of(task)))
 
 
 def domains_of(keywords: Iterable[str], domains: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """The domains that a word of the request speaks of: a trigger in any form, or the domain's own name."""
-    said = frozenset(term for word in keywords for term in analysis.terms(word))
+    """Return the domains whose name or one of whose triggers is among the keywords, in any inflection."""
+    terms = frozenset(term for word in keywords for term in analysis.terms(word))
     return tuple(
         name
         for name, triggers in domains.items()
-        if any(said.issuperset(terms) for word in (*triggers, name) if (terms := analysis.terms(word)))
+        if any(terms.issuperset(parts) for trigger in (*triggers, name) if (parts := analysis.terms(trigger)))
     )
 
 
-def extended(own: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    """The shipped domains with a project's own: words are added, and an empty list switches a domain off."""
-    merged = {name: tuple(dict.fromkeys((*DOMAINS.get(name, ()), *words))) for name, words in own.items() if words}
-    return {name: words for name, words in {**DOMAINS, **merged}.items() if own.get(name, True)}
+def merge_domains(project_domains: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """Return the built-in domains with those of a project. Words are added, and an empty list switches a domain off."""
+    added = {name: (*DOMAINS.get(name, ()), *words) for name, words in project_domains.items() if words}
+    merged = {name: tuple(dict.fromkeys(words)) for name, words in {**DOMAINS, **added}.items()}
+    return {name: words for name, words in merged.items() if project_domains.get(name, True)}
 
 
-# --- how complex a task is -----------------------------------------------------------------------------------------
+# --- complexity of a task ------------------------------------------------------------------------------------------
 
-HARD = frozenset(
+COMPLEX_WORDS = frozenset(
     """architecture concurrency distributed migrate migration performance race redesign refactor rewrite
     security""".split()  # noqa: SIM905
 )
-_SLIGHT = frozenset("bump comment docs docstring format formatting readme rename reword typo".split())  # noqa: SIM905
-_COUNTED = (("files", 3, 6), ("steps", 4, 8), ("acceptance_criteria", 4, 8))
-"""What is counted, and from how many on it gives one point and two."""
-_NORMAL, _COMPLEX = 0, 3
-"""Points from which a task is normal, and from which it is complex."""
+_SIMPLE_WORDS = frozenset("bump comment docs docstring format formatting readme rename reword typo".split())  # noqa: SIM905
+_COUNT_THRESHOLDS = (("files", 3, 6), ("steps", 4, 8), ("acceptance_criteria", 4, 8))
+"""Fields whose length gives points, and the numbers from which it gives one point and two."""
+_MIN_NORMAL_POINTS, _MIN_COMPLEX_POINTS = 0, 3
 
 
 def complexity_of(task: Record) -> tuple[str, str]:
-    """How complex a task is and why: what it says itself, else an estimate from its size and its words."""
-    said = task.data.get("complexity")
-    if said:
-        return str(said), "the task says so"
+    """Return the complexity of a task and the reason: the task says it, or it is estimated from its size and words."""
+    if stated := task.data.get("complexity"):
+        return str(stated), "the task says so"
     points = dict(_points(task))
     total = sum(points.values())
-    level = "complex" if total >= _COMPLEX else "normal" if total >= _NORMAL else "easy"
+    level = "complex" if total >= _MIN_COMPLEX_POINTS else "normal" if total >= _MIN_NORMAL_POINTS else "easy"
     reasons = ", ".join(f"{what} ({number:+d})" for what, number in points.items()) or "nothing speaks for more or less"
     return level, f"estimated: {reasons}"
 
 
 def _points(task: Record) -> Iterable[tuple[str, int]]:
-    for name, some, many in _COUNTED:
+    for name, one_point, two_points in _COUNT_THRESHOLDS:
         number = len(task.data.get(name) or ())
-        if number >= some:
-            yield f"{number} {name.replace('_', ' ')}", 2 if number >= many else 1
+        if number >= one_point:
+            yield f"{number} {name.replace('_', ' ')}", 2 if number >= two_points else 1
     words = frozenset(analysis.words(f"{task.data.get('name', '')} {task_text(task)}"))
-    for word in sorted(words & HARD)[:2]:
+    for word in sorted(words & COMPLEX_WORDS)[:2]:
         yield f"{word!r}", 1
-    for word in sorted(words & _SLIGHT)[:1]:
+    for word in sorted(words & _SIMPLE_WORDS)[:1]:
         yield f"{word!r}", -1
 
 
-def intent(query: str) -> Intent:
-    """What the asker wants: a repair, an explanation, an answer, a deed."""
+def detect_intent(query: str) -> Intent:
+    """Return what a query asks for: a repair, an explanation, an answer or an action."""
     lowered = query.strip().lower().replace("’", "'")
-    spoken = {"fix": _NO_FAULT.sub(" ", lowered)}
-    return next((name for name, pattern in _INTENTS if pattern.search(spoken.get(name, lowered))), "other")
+    texts = {"fix": _NO_FIX.sub(" ", lowered)}
+    return next((intent for intent, pattern in _INTENTS if pattern.search(texts.get(intent, lowered))), "other")
 
 
-def _terms(query: str, about: str, entities: Iterable[Record], now: int) -> dict[str, float]:
-    said = weighted_query_terms(query, now)
-    terms = said | {term: max(TASK_WEIGHT, said.get(term, 0.0)) for term in analysis.terms(about)}
+def _search_terms(query: str, task_query: str, entities: Iterable[Record], now: int) -> dict[str, float]:
+    """Return the terms to search for with their weights: those of the query, of its task, and of the names of entities."""
+    query_terms = weighted_query_terms(query, now)
+    terms = query_terms | {term: max(TASK_WEIGHT, query_terms.get(term, 0.0)) for term in analysis.terms(task_query)}
     for record in entities:
         names = (name_of(record), *(record.data.get("aliases") or ()))
         for term in analysis.terms(" ".join(names)):
-            terms[term] = 1.0 if term in said else terms.get(term, ALIAS_WEIGHT)  # who says a name asks for it
+            # A name in the query has full weight, even if it is also a word that only introduces questions.
+            terms[term] = 1.0 if term in query_terms else terms.get(term, ALIAS_WEIGHT)
     return terms

@@ -1,21 +1,21 @@
-"""The computed result of document 000: the items of a context under that document's names, with its `_computed` figures.
+"""Show a context as the result of spec 000: its items under the names of that document, with its `_computed` figures.
 
-Only items that are in the prompt are listed, so that the result never says more than the model sees.
+Only items of the prompt are listed, so that the result contains nothing that the model does not see.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypedDict
 
 from foveate.records.render import title_of
 from foveate.types import Item, LeftOut, Signals
 
-Entry = dict[str, Any]
+ResultItem = dict[str, Any]
 
 
 class ComputedSignals(TypedDict):
-    """What 000 extracts from a task."""
+    """Signals of a task, as spec 000 names them."""
 
     keywords: list[str]
     domains: list[str]
@@ -24,7 +24,7 @@ class ComputedSignals(TypedDict):
 
 
 class Figures(TypedDict):
-    """000's figures. They count what was left out as well."""
+    """Figures of spec 000. They also count candidates that were left out."""
 
     signals: ComputedSignals
     knowledge_nodes_matched: int
@@ -33,29 +33,29 @@ class Figures(TypedDict):
 
 
 class Computed(TypedDict):
-    """000's computed result."""
+    """The result of a computed context, as spec 000 names it."""
 
-    patterns_to_follow: list[Entry]
-    warnings: list[Entry]
-    relevant_decisions: list[Entry]
+    patterns_to_follow: list[ResultItem]
+    warnings: list[ResultItem]
+    relevant_decisions: list[ResultItem]
     related_tasks: list[str]
-    prior_work: list[Entry]
-    inherited_patterns: list[Entry]
-    inherited_warnings: list[Entry]
-    blocking_questions: list[Entry]
-    code_references: list[Entry]
+    prior_work: list[ResultItem]
+    inherited_patterns: list[ResultItem]
+    inherited_warnings: list[ResultItem]
+    blocking_questions: list[ResultItem]
+    code_references: list[ResultItem]
     _computed: Figures
 
 
-def computed(items: Sequence[Item], left_out: Sequence[LeftOut], signals: Signals) -> Computed:
-    """Return the computed result for the items of a context."""
+def task_view(items: Sequence[Item], left_out: Sequence[LeftOut], signals: Signals) -> Computed:
+    """Return the items of a context by their use in a task."""
     considered = [each.candidate for each in (*items, *left_out)]
     kinds = {name: [item for item in items if item.kind == name] for name in _KINDS}
     patterns, gotchas, tasks = kinds["pattern"], kinds["gotcha"], kinds["task"]
     return {
         "patterns_to_follow": [_pattern(item) for item in patterns if not _is_inherited(item)],
         "warnings": [_gotcha(item) for item in gotchas if not _is_inherited(item)],
-        "relevant_decisions": [_found(item, "decision", "rationale") for item in kinds["decision"]],
+        "relevant_decisions": [_knowledge(item, "decision", "rationale") for item in kinds["decision"]],
         "related_tasks": [item.id for item in tasks if item.section == "related_tasks"],
         "prior_work": [_prior(item) for item in tasks if item.candidate.source == "dependencies"],
         "inherited_patterns": [_pattern(item) for item in patterns if _is_inherited(item)],
@@ -69,7 +69,7 @@ def computed(items: Sequence[Item], left_out: Sequence[LeftOut], signals: Signal
                 "files_mentioned": list(signals.paths),
                 "task_types": [signals.task_type] if signals.task_type else [],
             },
-            "knowledge_nodes_matched": _number_found(patterns, gotchas, kinds["decision"]),
+            "knowledge_nodes_matched": sum(not _is_inherited(item) for item in (*patterns, *gotchas, *kinds["decision"])),
             "dependency_count": sum(c.source == "dependencies" and c.record.kind == "task" for c in considered),
             "context_map_filtered": sum(c.source == "context_map" for c in considered),
         },
@@ -80,33 +80,29 @@ _KINDS = ("pattern", "gotcha", "decision", "task", "question", "component")
 
 
 def _is_inherited(item: Item) -> bool:
-    """Return whether a dependency of the task handed the item on."""
+    """Return whether the item comes from a dependency of the task."""
     return item.candidate.inherited_from is not None
 
 
-def _number_found(*groups: Iterable[Item]) -> int:
-    return sum(not _is_inherited(item) for group in groups for item in group)
-
-
-def _via(item: Item) -> dict[str, str]:
+def _origin(item: Item) -> dict[str, str]:
     task = item.candidate.inherited_from
     return {"from": title_of(task) or task.id} if task else {}
 
 
-def _pattern(item: Item) -> Entry:
-    return _found(item, "pattern", "location")
+def _pattern(item: Item) -> ResultItem:
+    return _knowledge(item, "pattern", "location")
 
 
-def _gotcha(item: Item) -> Entry:
-    return _found(item, "issue", "severity", "medium")
+def _gotcha(item: Item) -> ResultItem:
+    return _knowledge(item, "issue", "severity", "medium")
 
 
-def _found(item: Item, name: str, field: str, default: str | None = None) -> Entry:
+def _knowledge(item: Item, name: str, field: str, default: str | None = None) -> ResultItem:
     value = item.record.data.get(field, default)
-    return {name: item.record.summary, field: value, "relevance": item.relevance, **_via(item)}
+    return {name: item.record.summary, field: value, "relevance": item.relevance, **_origin(item)}
 
 
-def _prior(item: Item) -> Entry:
+def _prior(item: Item) -> ResultItem:
     record = item.record
     return {
         "task": title_of(record) or record.id,
@@ -115,17 +111,17 @@ def _prior(item: Item) -> Entry:
     }
 
 
-def _question(item: Item) -> Entry:
+def _question(item: Item) -> ResultItem:
     data = item.record.data
     return {
         "question": item.record.text,
         "context": data.get("context"),
         "recommendation": data.get("recommendation"),
-        **_via(item),
+        **_origin(item),
     }
 
 
-def _reference(item: Item) -> Entry:
+def _reference(item: Item) -> ResultItem:
     record = item.record
     notes = "" if record.text == record.data.get("component") else record.summary
     out = {"file": record.data.get("location"), "component": record.data.get("component"), "notes": notes}

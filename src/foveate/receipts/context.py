@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from foveate.pipeline.assembly import build_messages, join_sections, render_line
 from foveate.pipeline.run import Run
-from foveate.pipeline.task_view import Computed, computed
+from foveate.pipeline.task_view import Computed, task_view
 from foveate.receipts.receipt import Receipt, build_receipt
 from foveate.records import fence
 from foveate.types import (
@@ -104,7 +104,7 @@ class Context:
 
     def computed(self) -> Computed:
         """Return the items under the names of a task's computed result: `patterns_to_follow`, `prior_work`, ..."""
-        return computed(self.items, self.left_out, self.signals)
+        return task_view(self.items, self.left_out, self.signals)
 
     def delta(self, previous: Context) -> Delta:
         """Return what is new, changed or withdrawn since an earlier context."""

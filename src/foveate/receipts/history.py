@@ -17,7 +17,7 @@ from foveate.memory.memory import Memory
 from foveate.options import Extra
 from foveate.pipeline.request import extra_records
 from foveate.pipeline.run import Run
-from foveate.pipeline.signals import extract
+from foveate.pipeline.signals import extract_signals
 from foveate.pipeline.sources import Source, SourceContext
 from foveate.pipeline.sources.gather import candidates_of, open_snapshot, requests_of
 from foveate.receipts import metrics
@@ -316,7 +316,8 @@ class Receipts:
         with open_snapshot(profile, self._sources, self._workspace) as (code, _), self._data.reader(scope) as reader:
             task = reader.get([task_id]).get(task_id) if task_id else None
             request = receipt.request.as_request(scope, task)
-            context = SourceContext(request, extract(request, reader.entities_by_name), profile, reader, self._root, code)
+            signals = extract_signals(request, reader.entities_by_name)
+            context = SourceContext(request, signals, profile, reader, self._root, code)
             sources = [(self._sources[name], group) for name, group in requests.items() if self._sources[name].reads_code]
             found = [each for source, group in sources for each in candidates_of(source, group, context)]
         return {(candidate.source, candidate.record.id): candidate.record for candidate in found}

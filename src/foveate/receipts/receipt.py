@@ -138,14 +138,14 @@ def build_receipt(run: Run) -> Receipt:
         profile=run.profile,
         revision=run.revision,
         renderer=RENDERER_VERSION,
-        measured_by=run.measured_by,
+        measured_by=run.record_counter,
         sources=run.reports,
         candidates=tuple(_entry(candidate, items, omissions) for candidate in run.candidates),
         budget=run.budget,
         prefix=run.prefix,
         text_hash=text_hash(run.text),
         warnings=run.warnings,
-        ms=round((run.ended - run.began) * 1000, 3),
+        ms=round((run.end_time - run.start_time) * 1000, 3),
     )
 
 

@@ -19,7 +19,7 @@ from foveate.integrations.conversation import DEFAULT_QUERY
 from foveate.integrations.importers.rows import CONTEXT_BEGIN, CONTEXT_END
 from foveate.options import ContextOptions
 from foveate.pipeline.assembly import render_line
-from foveate.pipeline.request import MAX_QUERY
+from foveate.pipeline.request import MAX_QUERY_CHARS
 from foveate.receipts.context import Context
 from foveate.records.fence import render_fenced
 from foveate.records.kinds import KINDS, kind_of
@@ -167,7 +167,7 @@ class _Limits:
 
 def _compute_fitting(engine: Engine, query: str | None, limits: _Limits, options: ContextOptions) -> Context:
     """Compute a context whose text is within the limits. How many characters it has shows only once it is rendered."""
-    text_query = (query or DEFAULT_QUERY)[:MAX_QUERY]
+    text_query = (query or DEFAULT_QUERY)[:MAX_QUERY_CHARS]
     context = engine.context(text_query, **options)
     for _ in range(MAX_ATTEMPTS):
         text = CONTEXT_BEGIN + _text(context, query) + CONTEXT_END

@@ -10,7 +10,7 @@ from pathlib import Path
 from foveate.errors import ProfileError
 from foveate.pipeline.profiles.files import chain
 from foveate.pipeline.profiles.frames import MAX_CHARS, frame_for
-from foveate.pipeline.signals import HARD
+from foveate.pipeline.signals import COMPLEX_WORDS
 from foveate.text import analysis
 from foveate.types import Request, Signals
 
@@ -93,7 +93,7 @@ def _points(text: str, words: int, signals: Signals, frame: str) -> Iterator[tup
     for name, one_point, two_points in _COUNTED:
         if counts[name] >= one_point:
             yield f"{counts[name]} {name}", 2 if counts[name] >= two_points else 1
-    for word in sorted(frozenset(analysis.words(text)) & HARD)[:2]:
+    for word in sorted(frozenset(analysis.words(text)) & COMPLEX_WORDS)[:2]:
         yield f"{word!r}", 1
     if frame == "decision":
         yield "a decision", 1

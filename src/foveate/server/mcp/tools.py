@@ -16,7 +16,7 @@ from pydantic import Field, WithJsonSchema
 from foveate.engine import Engine
 from foveate.engine.inbox import RULE_KINDS
 from foveate.errors import InputError, near
-from foveate.pipeline.request import MAX_QUERY, readable
+from foveate.pipeline.request import MAX_QUERY_CHARS, replace_unencodable
 from foveate.receipts.feedback import Mark
 from foveate.receipts.history import LAST
 from foveate.records.kinds import kind_of
@@ -92,7 +92,7 @@ class Tools:
     def get_context(
         self,
         query: Annotated[
-            str, Field(max_length=MAX_QUERY, description="The question or request, in the user's own words.")
+            str, Field(max_length=MAX_QUERY_CHARS, description="The question or request, in the user's own words.")
         ] = "",
         task: Annotated[
             Name, Field(description="Id or key of a task, if you work on one; the query may then be empty.")
@@ -127,7 +127,7 @@ class Tools:
         engine = self._engine()
         if where == "code":
             return self._search_code(engine, query, kinds, limit)
-        hits = engine.search(readable(query), kinds=kinds, limit=limit)
+        hits = engine.search(replace_unencodable(query), kinds=kinds, limit=limit)
         rows = [(hit.record, hit.relevance) for hit in hits]
         hint = " Try where='code'." if engine.code.available else ""
         unknown = "" if hits else engine.store.unknown_project()
@@ -140,7 +140,7 @@ class Tools:
         from foveate.pipeline.sources.code import recalled
 
         with engine.code.workspace.snapshot() as snapshot:
-            hits = snapshot.search(readable(query), 1, limit).definitions[:limit]
+            hits = snapshot.search(replace_unencodable(query), 1, limit).definitions[:limit]
             rows = [(recalled(symbol_id(hit.symbol), snapshot, engine.scope), hit.relevance) for hit in hits]
         return results.search_result(engine, rows, "Nothing found in the code.")
 
