@@ -93,7 +93,7 @@ def test_what_an_agent_writes_in_its_shell_has_an_agents_trust(
     by_agent = run("add", "procedure", "Release: tag, build, upload", "--set", "name=release")
     from_tool = run("add", "fact", "The build takes a minute", "--trust", "tool")
     assert "is for people" in run("add", "fact", "Tea is red", "--trust", "user", code=2)
-    assert "Only a person" in run("promote", from_tool, "--yes", code=2)
+    assert "Only a person" in run("inbox", "accept", from_tool, "--yes", code=2)
     run("edit", by_person, "--tag", "cache")
     with foveate.open(personal=False) as engine:
         assert [engine.get(id).trust for id in (by_person, by_agent, from_tool)] == ["user", "agent", "tool"]
