@@ -150,7 +150,7 @@ def log(call: Call, limit: int) -> None:
     with call.open() as engine:
         lines = engine.receipts.list(session=call.session, limit=limit)
     if call.as_json:
-        call.print_json({"contexts": [documents.listed(line) for line in lines]})
+        call.print_json({"contexts": [documents.context_summary(line) for line in lines]})
         return
     if not lines:
         say("no context was computed yet, or the receipts have expired. `foveate context QUERY` computes one.")

@@ -336,7 +336,7 @@ def undo(call: Call, id: str) -> None:
     with call.open() as engine:
         undone = engine.undo(id)
     if call.as_json:
-        call.print_json(documents.undone(undone))
+        call.print_json(documents.undo_result(undone))
         return
     for record in undone:
         click.echo(changed_line(record))

@@ -1,6 +1,7 @@
 """Results of the engine as JSON documents, the same on the command line, over HTTP and over MCP.
 
-Contexts and records have their documents elsewhere: `context_json` in `receipts`, `to_json` in `records`.
+Contexts and records are converted elsewhere: `context_to_json` in `receipts/codec.py`, `to_json` in `records/make.py`.
+Functions import modules when they are called, so that a command loads only what it needs.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 RECORD_PARTS = ("history", "links")
 RECEIPT_PARTS = ("text", "candidates", "validation", "markdown")
+"""Parts of a record or receipt that are included only if the caller names them."""
 
 
 def record(engine: Engine, id: str, parts: Iterable[str] = (), *, as_of: When | None = None) -> dict[str, Any]:
@@ -59,6 +61,7 @@ def record(engine: Engine, id: str, parts: Iterable[str] = (), *, as_of: When | 
 
 
 def whole_record(record: Record, links: Sequence[Link], history: Sequence[Change]) -> dict[str, Any]:
+    """Return a record with its token counts, links and history."""
     from foveate.clock import iso
     from foveate.records.make import to_json
 
@@ -67,12 +70,12 @@ def whole_record(record: Record, links: Sequence[Link], history: Sequence[Change
         "links": [asdict(link) for link in links],
         "history": [
             {
-                "version": step.version,
-                "verb": step.verb,
-                "at": iso(step.at),
-                "before": to_json(step.before) if step.before else None,
+                "version": change.version,
+                "verb": change.verb,
+                "at": iso(change.at),
+                "before": to_json(change.before) if change.before else None,
             }
-            for step in history
+            for change in history
         ],
     }
 
@@ -84,17 +87,20 @@ def changed(record: Record) -> dict[str, Any]:
     return {"id": record.id, "version": record.version, "record": to_json(record)}
 
 
-def undone(records: Iterable[Record]) -> dict[str, Any]:
+def undo_result(records: Iterable[Record]) -> dict[str, Any]:
+    """Return the records that an undo restored."""
     from foveate.records.make import to_json
 
     return {"undone": [to_json(record) for record in records]}
 
 
 def forgotten(ids: Iterable[str], done: ForgetResult) -> dict[str, Any]:
+    """Return the ids that were forgotten, with the number of rows removed from each table."""
     return {"forgotten": list(ids), "counts": dict(done.counts), "warnings": list(done.warnings)}
 
 
 def added(done: AddResult) -> dict[str, Any]:
+    """Return a record that was added, and what the store did with it."""
     from foveate.records.make import to_json
 
     return {
@@ -262,15 +268,15 @@ def trips(found: Sequence[CensorMatch]) -> dict[str, Any]:
 # --- contexts ------------------------------------------------------------------------------------------------------
 
 
-def listed(line: ReceiptSummary) -> dict[str, Any]:
-    """A line of the list of contexts."""
+def context_summary(line: ReceiptSummary) -> dict[str, Any]:
+    """Return an entry of the list of contexts."""
     from foveate.receipts.codec import summary_to_json
 
     return {name: value for name, value in summary_to_json(line).items() if name != "now"}
 
 
 def why(found: Why) -> dict[str, Any]:
-    """Why an item is in a context or not."""
+    """Return the reason why an item is in a context or not."""
     from foveate.receipts.codec import candidate_to_json
 
     if found.candidate is None:
@@ -295,9 +301,9 @@ def receipt(engine: Engine, found: Receipt, parts: Iterable[str] = ()) -> dict[s
 
 
 def diff(found: Diff) -> dict[str, Any]:
-    """What changed between two contexts."""
+    """Return the differences between two contexts."""
 
-    def shown(entries: Iterable[KeptCandidate]) -> list[dict[str, Any]]:
+    def items(entries: Iterable[KeptCandidate]) -> list[dict[str, Any]]:
         return [
             {
                 "id": entry.id,
@@ -316,8 +322,8 @@ def diff(found: Diff) -> dict[str, Any]:
     return {
         "from": found.before,
         "to": found.after,
-        "added": shown(found.added),
-        "withdrawn": shown(found.withdrawn),
+        "added": items(found.added),
+        "withdrawn": items(found.withdrawn),
         "moved": steps(found.place_changes),
         "re_detailed": steps(found.level_changes),
         "changed": steps(found.version_changes),
@@ -329,7 +335,7 @@ def diff(found: Diff) -> dict[str, Any]:
 
 
 def replay(found: Replay) -> dict[str, Any]:
-    """A past context, computed again, and why its bytes are not the same."""
+    """Return a past context that was computed again, with the reason if its bytes differ."""
     return {
         "id": found.id,
         "text": found.text,
@@ -341,7 +347,7 @@ def replay(found: Replay) -> dict[str, Any]:
 
 
 def validation(found: Validation) -> dict[str, Any]:
-    """001's validation of a context."""
+    """Return the validation of a context, as requirement document 001 defines it."""
     return {
         "valid": found.valid,
         "token_count": found.token_count,
@@ -353,14 +359,14 @@ def validation(found: Validation) -> dict[str, Any]:
 
 
 def session(found: SessionSummary) -> dict[str, Any]:
-    """A line of the list of sessions."""
+    """Return an entry of the list of sessions."""
     from foveate.clock import iso
 
     return {"name": found.name, "contexts": found.contexts, "last": iso(found.last)}
 
 
 def timeline(found: Timeline) -> dict[str, Any]:
-    """A session turn by turn, oldest first."""
+    """Return the turns of a session, oldest first."""
     from foveate.clock import iso
     from foveate.receipts.codec import summary_to_json
 
@@ -396,7 +402,7 @@ def proposals(found: Iterable[Proposal]) -> list[dict[str, Any]]:
 
 
 def stats(found: Stats) -> dict[str, Any]:
-    """Return the figures of a store; those by day only if there are any."""
+    """Return the statistics of a store. Figures by day are included only if there are any."""
     document = asdict(found)
     return document if found.days else {name: value for name, value in document.items() if not name.startswith("days")}
 
@@ -431,7 +437,7 @@ PROJECT = ("name", "language", "framework", "test_framework")
 
 
 def code_index(code: Workspace, done: IndexUpdate | None = None, seconds: float = 0.0) -> dict[str, Any]:
-    """Return what the index holds and, after an update, what the update changed."""
+    """Return the statistics of the code index and, after an update, what the update changed."""
     with code.index.open_reader() as reader:
         found = reader.stats()
     document = {"root": str(code.root), **found, "read_as_lines": read_as_lines(found["languages"])}

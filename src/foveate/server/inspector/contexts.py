@@ -28,7 +28,7 @@ def contexts_page(request: PageRequest) -> dict[str, Any]:
     shown = rows[:limit]
     groups: dict[str | None, list[dict[str, Any]]] = {}
     for row in shown:
-        groups.setdefault(row.scope.session, []).append(json.listed(row))
+        groups.setdefault(row.scope.session, []).append(json.context_summary(row))
     speaks_for_one_agent = request.caller.principal.scope.agent and not request.caller.principal.is_owner
     return {
         "groups": [{"session": session, "contexts": contexts} for session, contexts in groups.items()],

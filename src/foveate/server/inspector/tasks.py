@@ -186,7 +186,7 @@ def task_page(request: PageRequest) -> dict[str, Any]:
         "waits_for_it": [_label(id, display_name(record), state_of(record)) for id, record in waiting.items()],
         "handoffs": [{**_handoff_view(handoff), "summary": handoff.summary, "raw": handoff.text} for handoff in handoffs],
         "claims": [json.claim(claim) for claim in engine.tasks.claims(task=task)],
-        "contexts": [json.listed(summary_of(receipt)) for receipt in receipts if _is_for(receipt, task.id)],
+        "contexts": [json.context_summary(summary_of(receipt)) for receipt in receipts if _is_for(receipt, task.id)],
     }
 
 

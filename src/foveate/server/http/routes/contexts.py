@@ -96,7 +96,7 @@ def list_contexts(
     rows = receipts.list(session=caller.scope.session, limit=limit + 1, after=decode_cursor(after, int, str))
     page = rows[:limit]
     more = encode_cursor(page[-1].created, page[-1].id) if len(rows) > limit else None
-    return Document({"contexts": [json.listed(row) for row in page], "next": more})
+    return Document({"contexts": [json.context_summary(row) for row in page], "next": more})
 
 
 @router.get("/contexts/{id}")

@@ -129,7 +129,7 @@ async def events(
             changed = channel.changed
             for row in [row for row in rows if row.id not in seen]:
                 seen.append(row.id)
-                yield ServerSentEvent(data=json.listed(row), event="context", id=row.id)
+                yield ServerSentEvent(data=json.context_summary(row), event="context", id=row.id)
                 sent += 1
                 if sent == limit:
                     return

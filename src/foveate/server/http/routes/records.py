@@ -166,7 +166,7 @@ def forget(request: Request, id: str, caller: Administers) -> Response:
 @router.post("/records/{id}/undo")
 def undo(id: str, caller: Writes) -> Response:
     """Undo the last change to a record and its effects on other records."""
-    return Document(json.undone(caller.engine.undo(id)))
+    return Document(json.undo_result(caller.engine.undo(id)))
 
 
 @router.post("/links", status_code=201)
