@@ -1,4 +1,4 @@
-"""Entities: how a request names them, and which of them join a context, in which order."""
+"""Entities: how a request mentions them, and which of them are in a context, in which order."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def named(engine: Engine, query: str) -> list[str]:
 
 
 def shown(engine: Engine, query: str, **options: object) -> list[tuple[str, float, float]]:
-    """Name, score and `mentioned` of every entity in the context, in order."""
+    """Return name, score and `mentioned` of every entity in the context, in order."""
     context = engine.context(query, profile="subtask", **options)
     found = [item.candidate for item in context.items if item.section == "entities"]
     return [(str(c.record.data["name"]), c.score, c.features["mentioned"]) for c in found]
@@ -52,7 +52,7 @@ def shown(engine: Engine, query: str, **options: object) -> list[tuple[str, floa
         ("AWS", "is aws down?"),
     ],
 )
-def test_a_name_is_met_however_it_is_spoken(engine: Engine, kept: str, spoken: str) -> None:
+def test_a_name_is_found_in_every_spelling(engine: Engine, kept: str, spoken: str) -> None:
     engine.add("entity", kept)
     assert named(engine, spoken) == [kept]
 
@@ -61,12 +61,12 @@ def test_a_name_is_met_however_it_is_spoken(engine: Engine, kept: str, spoken: s
     ("kept", "spoken"),
     [("Ros", "is Ross there?"), ("Aw", "is AWS down?"), ("Uploaders", "the upload"), ("Mira", "admirals")],
 )
-def test_a_name_is_not_met_where_it_is_only_a_part(engine: Engine, kept: str, spoken: str) -> None:
+def test_a_name_is_not_found_inside_a_longer_word(engine: Engine, kept: str, spoken: str) -> None:
     engine.add("entity", kept)
     assert named(engine, spoken) == []
 
 
-def test_what_is_written_wins_over_what_it_could_be_short_for(engine: Engine) -> None:
+def test_the_written_form_takes_precedence_over_its_singular(engine: Engine) -> None:
     for name in ("Metrics", "Metric", "Levi", "Levi's"):
         engine.add("entity", name)
     assert named(engine, "Are the metrics of Levi's there?") == ["Metrics", "Levi's"]
@@ -79,13 +79,13 @@ def test_a_longer_name_hides_the_names_inside_it_and_only_there(engine: Engine) 
     assert named(engine, "Ask the Data Platform Team which team it is") == ["Data Platform Team", "Team"]
 
 
-def test_names_come_in_the_order_of_the_request(engine: Engine) -> None:
+def test_mentioned_entities_are_in_the_order_of_the_request(engine: Engine) -> None:
     for name in ("Alpha", "Beta", "Gamma"):
         engine.add("entity", name)
     assert named(engine, "Does gamma call alpha, or beta?") == ["Gamma", "Alpha", "Beta"]
 
 
-def test_of_several_of_one_name_the_most_salient_visible_one_is_meant() -> None:
+def test_a_name_of_several_entities_means_the_most_salient_visible_one() -> None:
     with open_engine() as engine:
         engine.add("entity", "Mira from sales", data={"name": "Mira"}, salience=0.4)
         meant = engine.add("entity", "Mira from the uploads", data={"name": "Mira"}, salience=0.6).record
@@ -98,7 +98,7 @@ def test_of_several_of_one_name_the_most_salient_visible_one_is_meant() -> None:
 # --- the source ----------------------------------------------------------------------------------------------------
 
 
-def test_the_order_is_that_of_salience_doubled_where_mentioned(engine: Engine) -> None:
+def test_entities_are_sorted_by_salience_which_counts_double_if_mentioned(engine: Engine) -> None:
     """003-67: and the score is one half of 003's, whatever the age of the entity."""
     table = {"Mira": 0.4, "Uploader": 0.7, "Archive": 0.9, "Broker": 0.3, "Cache": 0.5, "Disk": 0.85}
     for n, (name, salience) in enumerate(table.items()):
@@ -112,7 +112,7 @@ def test_the_order_is_that_of_salience_doubled_where_mentioned(engine: Engine) -
     assert {feature for name, _, feature in found if name not in mentioned} == {0.5}
 
 
-def test_the_ten_most_salient_others_join_and_each_stands_once(engine: Engine) -> None:
+def test_the_ten_most_salient_entities_are_added_and_each_is_shown_once(engine: Engine) -> None:
     """003-26, 003-65, 003-66"""
     for n in range(20):
         engine.add("entity", f"Thing-{'abcdefghijklmnopqrst'[n]}", salience=n / 20)
@@ -123,7 +123,7 @@ def test_the_ten_most_salient_others_join_and_each_stands_once(engine: Engine) -
     assert len(found) == len({record.id for record in found}) == context.considered["entities"] == 2 + MAX_SALIENT
 
 
-def test_entities_keep_to_the_filters_and_to_the_scope(engine: Engine) -> None:
+def test_filters_and_scope_restrict_entities(engine: Engine) -> None:
     engine.add("entity", "Old", created=ago(30))
     engine.add("entity", "New", created=ago(1))
     engine.add("entity", "Hers", user="ana")
@@ -148,7 +148,7 @@ def test_a_hostile_name_stays_inside_its_line(engine: Engine, name: str) -> None
     assert [line for line in lines if line.startswith("#")] == ["## Known Entities"]
 
 
-def test_why_not_says_that_an_entity_is_neither_named_nor_salient(engine: Engine) -> None:
+def test_why_says_that_an_entity_is_neither_mentioned_nor_salient(engine: Engine) -> None:
     for n in range(MAX_SALIENT):
         engine.add("entity", f"Thing-{'abcdefghij'[n]}", salience=0.9)
     least = engine.add("entity", "Least", salience=0.1).record.id
@@ -157,7 +157,7 @@ def test_why_not_says_that_an_entity_is_neither_named_nor_salient(engine: Engine
     assert "ten others matter more" in str(engine.why(least, context))
 
 
-def test_a_context_with_entities_is_had_again_until_one_is_forgotten(engine: Engine) -> None:
+def test_a_context_with_entities_can_be_replayed_until_one_is_forgotten(engine: Engine) -> None:
     id = engine.add("entity", "Mira").record.id
     context = engine.context("Who is Mira?", profile="subtask")
     engine.edit(id, text="Mirabelle")
@@ -193,7 +193,7 @@ def test_search_lists_the_newest_entities(project: Path) -> None:
     assert run("search", "--kind", "entity", "--limit", "1").split() == [mira, "Mira"]
 
 
-def test_a_dry_run_of_remember_names_what_could_be_an_entity(project: Path) -> None:
+def test_a_dry_run_of_remember_proposes_entities(project: Path) -> None:
     text = "We asked Mira and Noor about upload_queue. Then Mira left."
     (project / "note.md").write_text(text, encoding="utf-8")
     found = run("remember", "note.md", "--dry-run").splitlines()

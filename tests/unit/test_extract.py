@@ -1,4 +1,4 @@
-"""The extractor: which names of a text are proposed, how they are sorted, and that nothing is kept."""
+"""Proposals of entities: which names of a text are proposed, their order, and that nothing is stored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from worlds import open_engine
 
 
 def found(text: str) -> dict[str, tuple[str, int]]:
-    """name -> (type, count), where nothing is known."""
+    """Return name -> (type, count) of the proposals in a store without entities."""
     return {one.name: (one.type, one.count) for one in propose(text, lambda names: {})}
 
 
@@ -34,7 +34,7 @@ def found(text: str) -> dict[str, tuple[str, int]]:
         ("see https://www.example.org/a/b?c=1.", "example.org", "site"),
     ],
 )
-def test_names_are_found_by_how_they_are_written(text: str, name: str, type: str) -> None:
+def test_names_are_proposed_by_their_spelling(text: str, name: str, type: str) -> None:
     assert found(text) == {name: (type, 1)}
 
 
@@ -51,32 +51,32 @@ def test_names_are_found_by_how_they_are_written(text: str, name: str, type: str
         'she said "this is a rather long sentence, not a name"',
     ],
 )
-def test_what_names_nothing_is_not_proposed(text: str) -> None:
+def test_words_that_are_not_names_are_not_proposed(text: str) -> None:
     assert found(text) == {}
 
 
-def test_a_capital_at_the_start_of_a_sentence_counts_where_the_word_is_repeated() -> None:
+def test_a_repeated_word_at_the_start_of_a_sentence_is_a_name() -> None:
     assert found("Redis is fast. We like Redis.") == {"Redis": ("name", 2)}
     assert found("- Redis is fast\n- Redis is small") == {"Redis": ("name", 2)}
     assert found("Ask Mira. Mira knows.") == {"Mira": ("name", 2)}
     assert found("Tests fail. Tests are slow; the tests again.") == {}
 
 
-def test_a_capital_at_the_start_of_a_sentence_counts_where_the_word_is_known() -> None:
+def test_a_known_word_at_the_start_of_a_sentence_is_a_name() -> None:
     with open_engine() as engine:
         assert propose_entities(engine.store.data, "Redis is fast.") == []
         id = engine.add("entity", "Redis").record.id
         assert propose_entities(engine.store.data, "Redis is fast.") == [Proposal("Redis", "name", 1, id)]
 
 
-def test_variants_are_one_name_and_the_most_frequent_comes_first() -> None:
+def test_variants_are_one_name_and_the_most_frequent_name_comes_first() -> None:
     assert list(found("we asked Noor, then Foo-Bar, fooBar and foo_bar").items()) == [
         ("fooBar", ("symbol", 3)),
         ("Noor", ("name", 1)),
     ]
 
 
-def test_nothing_is_kept() -> None:
+def test_proposals_are_not_stored() -> None:
     with open_engine() as engine:
         engine.add("note", "We asked Mira")
         before = engine.store.stats()
@@ -84,14 +84,14 @@ def test_nothing_is_kept() -> None:
         assert engine.store.stats() == before
 
 
-def test_what_another_owner_knows_is_not_known_here() -> None:
+def test_entities_of_another_owner_are_not_known() -> None:
 
     with open_engine() as engine:
         engine.add("entity", "Mira", user="ana")
         assert propose_entities(engine.store.data, "we asked Mira") == [Proposal("Mira", "name", 1, None)]
 
 
-def test_a_long_text_is_read_in_time_and_gives_a_short_list() -> None:
+def test_a_long_text_takes_bounded_time_and_gives_a_short_list() -> None:
     text = " ".join(f"then Name{n:05d} met someName{n % 300:03d}Here," for n in range(20_000))
     began = process_time()
     proposals = propose(text, lambda names: {})

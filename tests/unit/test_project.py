@@ -32,7 +32,7 @@ def root_for_hook(folder: Path) -> str:
     return program.root_of({"cwd": str(folder)})
 
 
-def test_the_nearest_project_counts_for_the_library_and_for_hooks(tmp_path: Path) -> None:
+def test_the_library_and_the_hooks_use_the_nearest_project(tmp_path: Path) -> None:
     outer, inner = new_project(tmp_path / "outer"), new_project(tmp_path / "outer" / "inner")
     below = inner / "src" / "deep"
     below.mkdir(parents=True)
@@ -67,7 +67,7 @@ def test_a_linked_worktree_has_its_own_files_and_the_state_of_the_main_one(tmp_p
 
 
 @pytest.mark.slow
-def test_a_folder_in_the_environment_counts_for_the_command_line_and_for_hooks(
+def test_the_command_line_and_the_hooks_use_the_folder_in_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here, other = new_project(tmp_path / "here"), new_project(tmp_path / "other")
@@ -78,7 +78,7 @@ def test_a_folder_in_the_environment_counts_for_the_command_line_and_for_hooks(
 
 
 @pytest.mark.parametrize("variable", ["FOVEATE_AGENT", "CLAUDECODE", "CODEX_THREAD_ID", "CURSOR_AGENT", "GEMINI_CLI"])
-def test_what_an_agent_writes_in_its_shell_has_an_agents_trust(
+def test_records_that_an_agent_adds_in_its_shell_have_the_trust_of_an_agent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     monkeypatch.chdir(new_project(tmp_path / "shop"))

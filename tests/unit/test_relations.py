@@ -1,4 +1,4 @@
-"""Relations: drawn by name, walked breadth-first from what the request names, and read by names, never by ids."""
+"""Relations are created by name, walked breadth-first from mentioned entities, and shown by names, never by ids."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from records import add_record
 from worlds import ago, open_engine
 
 WIDE = {"slots": {"relations": {"share": 60, "max_candidates": 400}}}
-"""Room for every relation."""
+"""A profile whose budget fits every relation."""
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_entities_are_related_by_name_alias_or_id(engine: Engine) -> None:
         assert reader.links([mira]) == [wanted]
 
 
-def test_an_unknown_name_is_refused_with_a_near_match_and_nothing_is_kept(engine: Engine) -> None:
+def test_an_unknown_name_is_refused_with_a_near_match_and_nothing_is_stored(engine: Engine) -> None:
     engine.add("entity", "Mira")
     with pytest.raises(NotFound) as error:
         engine.link("mirra", "owns", "Uploader")
@@ -80,7 +80,7 @@ def test_an_unknown_name_is_refused_with_a_near_match_and_nothing_is_kept(engine
     assert engine.store.stats().records == {"entity": {"active": 1}}
 
 
-def test_missing_entities_are_kept_on_demand_and_only_once(engine: Engine) -> None:
+def test_missing_entities_are_created_once_with_create(engine: Engine) -> None:
     first = engine.link("Mira", "owns", "Uploader", create=True)
     assert engine.link("mira", "owns", "uploader", create=True) == first
     assert engine.link("Mira", "is", "Mira", create=True).dst == first.src
@@ -97,19 +97,19 @@ def test_missing_entities_are_kept_on_demand_and_only_once(engine: Engine) -> No
         ({"source": "?!"}, "The name of an entity must be a text with letters or digits, got '?!'"),
     ],
 )
-def test_what_is_wrong_with_a_relation_is_said(engine: Engine, values: dict[str, Any], message: str) -> None:
+def test_errors_name_what_is_wrong_with_a_relation(engine: Engine, values: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as error:
         engine.link(**{"source": "Mira", "name": "owns", "target": "Uploader", "create": True, **values})
     assert message in str(error.value)
     assert engine.store.stats().records == {}
 
 
-def test_a_relation_is_never_kept_as_a_record(engine: Engine) -> None:
+def test_a_relation_is_never_stored_as_a_record(engine: Engine) -> None:
     with pytest.raises(InputError, match="`foveate link A NAME B`"):
         engine.add("relation", "Mira owns it", data={"source": "Mira", "type": "owns", "target": "it"})
 
 
-def test_a_relation_lies_within_one_store(tmp_path: Path) -> None:
+def test_a_relation_cannot_cross_stores(tmp_path: Path) -> None:
     project.own_store().parent.mkdir(parents=True)
     SQLiteStore(project.own_store()).close()
     with foveate.open(tmp_path, personal=True) as engine:
@@ -127,7 +127,7 @@ def test_a_relation_lies_within_one_store(tmp_path: Path) -> None:
 # --- walking -------------------------------------------------------------------------------------------------------
 
 
-def test_relations_lead_on_from_what_is_mentioned_two_steps_far_and_weigh_less(people: Engine) -> None:
+def test_relations_are_followed_two_steps_from_mentioned_entities_with_less_weight(people: Engine) -> None:
     """003-41, 003-69, 003-72, 003-87, 003-99"""
     context = compute(people, "What is Mira's part in this?")
     assert lines(context) == ["Mira --[owns]--> Uploader", "Uploader --[writes to]--> Archive"]
@@ -137,7 +137,7 @@ def test_relations_lead_on_from_what_is_mentioned_two_steps_far_and_weigh_less(p
     assert "entity_" not in context.text
 
 
-def test_a_relation_is_followed_from_either_end(people: Engine) -> None:
+def test_a_relation_is_followed_in_both_directions(people: Engine) -> None:
     """003-70"""
     found = lines(compute(people, "What happens to billing?"))
     assert found == ["Archive --[feeds]--> Billing", "Uploader --[writes to]--> Archive", "Noor --[reads]--> Billing"]
@@ -147,7 +147,7 @@ def test_without_a_mentioned_entity_there_are_no_relations(people: Engine) -> No
     assert lines(compute(people, "What is new?")) == []
 
 
-def test_circles_end_and_no_entity_is_visited_twice(engine: Engine) -> None:
+def test_cycles_end_and_no_entity_is_visited_twice(engine: Engine) -> None:
     """003-71"""
     ring = ("Alpha", "Beta", "Gamma")
     for n, name in enumerate(ring):
@@ -161,19 +161,19 @@ def test_circles_end_and_no_entity_is_visited_twice(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(STRUCTURAL_LINKS))
-def test_links_that_foveate_draws_itself_are_no_relations(people: Engine, name: str) -> None:
+def test_structural_links_are_not_relations(people: Engine, name: str) -> None:
     people._memory.link("entity_1", name, "entity_3")
     assert len(lines(compute(people, "What about Mira?"))) == 2
 
 
-def test_links_to_other_kinds_and_to_retired_entities_are_no_relations(people: Engine) -> None:
+def test_links_to_other_kinds_and_retired_entities_are_not_relations(people: Engine) -> None:
     note = people.add("note", "Mira was here").record.id
     people.link("entity_1", "wrote", note)
     people.edit("entity_3", status="retired")
     assert lines(compute(people, "What about Mira?")) == ["Mira --[owns]--> Uploader"]
 
 
-def test_two_of_the_same_names_say_it_once(engine: Engine) -> None:
+def test_relations_with_the_same_text_are_shown_once(engine: Engine) -> None:
     engine.link("Mira", "owns", "Uploader", create=True)
     other = engine.add("entity", "Another uploader", data={"name": "Uploader"}).record.id
     engine.link("Mira", "owns", other)
@@ -183,7 +183,7 @@ def test_two_of_the_same_names_say_it_once(engine: Engine) -> None:
 
 
 @pytest.mark.slow
-def test_ten_thousand_relations_of_one_entity_are_cut_at_the_heaviest_in_time(engine: Engine) -> None:
+def test_of_ten_thousand_relations_only_the_heaviest_are_read_in_bounded_time(engine: Engine) -> None:
     ids = engine.store.add_many(("entity", f"Part {n}", {}) for n in range(101))
     with engine.store.data.store.write(engine.scope) as writer:
         for n in range(10_000):
@@ -195,7 +195,7 @@ def test_ten_thousand_relations_of_one_entity_are_cut_at_the_heaviest_in_time(en
     assert lines(context)[:2] == ["Part 0 --[has 99]--> Part 100", "Part 0 --[has 99]--> Part 99"]
 
 
-def test_the_heaviest_relations_are_shown_within_the_room(engine: Engine) -> None:
+def test_the_heaviest_relations_are_shown_within_the_budget(engine: Engine) -> None:
     """003-72, 003-73"""
     for n in range(30):
         engine.link("Mira", "owns", f"Service number {n}", weight=n / 30, create=True)
@@ -207,7 +207,7 @@ def test_the_heaviest_relations_are_shown_within_the_room(engine: Engine) -> Non
     assert context.tokens <= 200
 
 
-def test_filters_and_exclusions_hold(people: Engine) -> None:
+def test_filters_and_exclusions_apply_to_relations(people: Engine) -> None:
     assert lines(compute(people, "Mira", filters=Filters(exclude=("entity_2",)))) == []
     assert lines(compute(people, "Mira", filters=Filters(kinds=("fact",)))) == []
     assert len(lines(compute(people, "Mira", filters=Filters(kinds=("relation",))))) == 2
@@ -219,7 +219,7 @@ def test_filters_and_exclusions_hold(people: Engine) -> None:
 # --- walls ---------------------------------------------------------------------------------------------------------
 
 
-def test_what_another_owner_knows_is_never_walked_through(engine: Engine) -> None:
+def test_entities_of_another_owner_are_never_visited(engine: Engine) -> None:
     hers = Scope("main", user="ana")
     for name in ("Mira", "Vault", "Cellar"):
         add_record(engine, "entity", name, scope=hers if name == "Vault" else None)
@@ -237,7 +237,7 @@ def test_what_another_owner_knows_is_never_walked_through(engine: Engine) -> Non
         assert load_relation(reader, id_of(Link("entity_1", "guards", "entity_2"))) is None
 
 
-def test_another_project_is_another_world(engine: Engine) -> None:
+def test_relations_of_another_project_are_not_visible(engine: Engine) -> None:
     there = Scope("other")
     a, b = (add_record(engine, "entity", name, scope=there).record.id for name in ("Mira", "Vault"))
     with engine.store.data.store.write(there) as writer:
@@ -269,7 +269,7 @@ def test_a_hostile_name_stays_on_its_line(engine: Engine, name: str) -> None:
 @pytest.mark.parametrize(
     "link", [Link("entity_1", "owns", "entity_2"), Link("a|b", "c|d\n%7C", "e|"), Link("é", " ", "日本")]
 )
-def test_an_id_tells_its_entities_whatever_they_are_called(link: Link) -> None:
+def test_the_ids_of_both_entities_can_be_read_from_a_relation_id(link: Link) -> None:
     assert ends_of(id_of(link)) == (link.src, link.dst)
     assert id_of(link).isascii()
     assert "\n" not in id_of(link)
@@ -283,7 +283,7 @@ def test_other_ids_have_no_entities(id: str) -> None:
 # --- receipts ------------------------------------------------------------------------------------------------------
 
 
-def test_a_context_is_had_again_after_an_entity_was_renamed(people: Engine) -> None:
+def test_a_context_can_be_replayed_after_an_entity_was_renamed(people: Engine) -> None:
     context = compute(people, "Mira")
     people.edit("entity_2", text="Downloader")
     people.link("Mira", "owns", "Downloader", weight=0.1)
@@ -296,7 +296,7 @@ def test_a_context_is_had_again_after_an_entity_was_renamed(people: Engine) -> N
     assert people.why(id, context).included
 
 
-def test_a_relation_that_is_gone_is_missing_from_a_replay(people: Engine) -> None:
+def test_a_deleted_relation_is_missing_from_a_replay(people: Engine) -> None:
     context = compute(people, "Mira")
     link = Link("entity_1", "owns", "entity_2", 0.9)
     with people.store.data.store.write(people.scope) as writer:
@@ -305,7 +305,7 @@ def test_a_relation_that_is_gone_is_missing_from_a_replay(people: Engine) -> Non
     assert (again.same, again.missing) == (False, (id_of(link),))
 
 
-def test_forgetting_an_entity_takes_its_relations_out_of_every_receipt(people: Engine) -> None:
+def test_forgetting_an_entity_removes_its_relations_from_every_receipt(people: Engine) -> None:
     context = compute(people, "Mira")
     people.feedback(context, useful=[id_of(Link("entity_1", "owns", "entity_2"))])
     people.receipts.flush()
@@ -322,7 +322,7 @@ def test_forgetting_an_entity_takes_its_relations_out_of_every_receipt(people: E
     assert lines(compute(people, "Mira")) == []
 
 
-def test_why_not_answers_for_a_relation_too(people: Engine) -> None:
+def test_why_explains_a_missing_relation(people: Engine) -> None:
     context = compute(people, "Mira")
     found = people.why(id_of(Link("entity_5", "reads", "entity_4")), context)
     assert found.reason == "unrelated"
@@ -331,7 +331,7 @@ def test_why_not_answers_for_a_relation_too(people: Engine) -> None:
         people.why(id_of(Link("entity_4", "reads", "entity_5")), context)  # it was not drawn that way
 
 
-def test_given_relations_stand_beside_those_that_are_known(people: Engine) -> None:
+def test_relations_of_a_call_are_shown_with_the_stored_ones(people: Engine) -> None:
     context = compute(people, "Mira", extra={"relations": ["Mira --[knows]--> Noor"]})
     assert "Mira --[knows]--> Noor" in lines(context)
     assert "Mira --[owns]--> Uploader" in lines(context)
@@ -367,7 +367,7 @@ def test_entity_types_filter_both_ends() -> None:
         assert "owns" not in text
 
 
-def test_an_id_that_is_not_here_is_no_name() -> None:
+def test_an_unknown_id_does_not_become_the_name_of_an_entity() -> None:
     with open_engine() as engine:
         engine.add("entity", "Mira")
         with pytest.raises(NotFound):

@@ -15,7 +15,7 @@ TURN: list[Message] = [
 ]
 
 
-def test_role_name_id_and_time_of_each_message_are_kept() -> None:
+def test_role_name_id_and_time_of_each_message_are_stored() -> None:
     with engine() as memory:
         done = memory.remember(TURN, session="today")
         assert (len(done.ids), done.stored, done.known, done.skipped) == (2, 2, 0, 0)
@@ -56,7 +56,7 @@ def test_messages_without_id_and_time_are_new_and_keep_their_order() -> None:
         assert len({event.created for event in events[:4]}) == 4
 
 
-def test_a_tools_output_is_trusted_by_where_it_comes_from() -> None:
+def test_the_trust_of_an_output_depends_on_its_tool() -> None:
     with engine() as memory:
         done = memory.remember(
             [
@@ -92,7 +92,7 @@ def test_a_dry_run_stores_nothing() -> None:
         assert list(memory.records(kinds=["event"])) == []
 
 
-def test_wrong_messages_are_refused_together() -> None:
+def test_invalid_messages_are_reported_in_one_error() -> None:
     wrong = [{"role": "usr", "content": "x"}, {"role": "user", "content": ["parts"], "nmae": "ada"}, "text"]
     with engine() as memory:
         with pytest.raises(foveate.InputError) as error:

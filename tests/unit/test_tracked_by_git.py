@@ -1,4 +1,4 @@
-"""A store that git tracks came with the repository: nothing opens it until a person takes it for theirs."""
+"""A store that git tracks came with the repository. Nothing opens it until the user accepts it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def linked(top: Path) -> Path:
 
 
 def linked_out(top: Path) -> Path:
-    """The link came along; where it leads, something else puts the store."""
+    """Track a link; another program creates the store at its target."""
     store_in(top)
     (top / "node_modules").mkdir()
     (top / ".foveate").rename(top / "node_modules" / "pkg")
@@ -155,7 +155,7 @@ def test_a_store_that_git_tracks_is_not_opened(top: Path, make: Callable[[Path],
 
 
 @pytest.mark.parametrize("make", [plain, below, linked, log_only, submodule, worktree])
-def test_what_the_refusal_says_takes_it_out_of_git(top: Path, make: Callable[[Path], Path]) -> None:
+def test_the_command_in_the_error_removes_the_store_from_git(top: Path, make: Callable[[Path], Path]) -> None:
     root = make(top).parent.parent
     for _ in range(2):  # a link, and where it leads
         with suppress(StoreError):
@@ -169,7 +169,7 @@ def test_what_the_refusal_says_takes_it_out_of_git(top: Path, make: Callable[[Pa
     foveate.open(root, personal=False).close()
 
 
-def test_a_shared_store_that_tracked_settings_name_is_not_asked(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shared_store_named_by_tracked_settings_is_not_opened(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (top / ".foveate").mkdir()
     (top / ".foveate" / "config.toml").write_text('store = "postgresql://127.0.0.1:1/x"\n[project]\nname = "shop"\n')
     git(top, "add", "-f", ".foveate/config.toml")
@@ -182,9 +182,7 @@ def test_a_shared_store_that_tracked_settings_name_is_not_asked(top: Path, monke
         foveate.open(top, personal=False)
 
 
-def test_tracked_settings_may_say_which_of_a_persons_own_variables_names_the_store(
-    top: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tracked_settings_may_name_an_environment_variable_for_the_store(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (top / ".foveate").mkdir()
     (top / ".foveate" / "config.toml").write_text('store = "$TEAM_STORE"\n[project]\nname = "shop"\n')
     git(top, "add", "-f", ".foveate/config.toml")
@@ -215,7 +213,7 @@ def taken_out(top: Path) -> Path:
 
 
 def behind_a_link_of_ones_own(top: Path) -> Path:
-    """A home under version control, with a link to where the work is."""
+    """Make a home folder under version control, with a link to the project."""
     store_in(top.parent / "disk" / "shop")
     (top / "work").symlink_to(top.parent / "disk")
     git(top, "add", "work")
@@ -263,7 +261,7 @@ def run(top: Path, *words: str, **environment: str) -> subprocess.CompletedProce
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", ["context evil", "search evil", "serve --port 0", "doctor", "init", "migrate"])
-def test_no_command_opens_it_and_each_says_what_to_do(top: Path, words: str) -> None:
+def test_every_command_refuses_a_tracked_store_and_says_what_to_do(top: Path, words: str) -> None:
     plain(top)
     done = run(top, *words.split())
     assert (done.returncode, done.stdout) == (1, "")
@@ -273,7 +271,7 @@ def test_no_command_opens_it_and_each_says_what_to_do(top: Path, words: str) -> 
 
 
 @pytest.mark.slow
-def test_whoever_accepts_it_has_it_opened_and_doctor_says_so(top: Path) -> None:
+def test_an_accepted_store_is_opened_and_doctor_reports_it(top: Path) -> None:
     plain(top)
     elsewhere = os.pathsep.join(("", str(top.parent), str(top / ".foveate")))
     assert run(top, "search", "evil", **{ACCEPTED_ENV_VAR: elsewhere}).returncode == 1
@@ -285,7 +283,7 @@ def test_whoever_accepts_it_has_it_opened_and_doctor_says_so(top: Path) -> None:
 
 
 @pytest.mark.parametrize("tracked", [False, True])
-def test_a_service_is_found_only_by_a_file_that_did_not_come_along(top: Path, tracked: bool) -> None:
+def test_a_service_file_that_git_tracks_is_ignored(top: Path, tracked: bool) -> None:
     path = store_in(top).with_name("service.json")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         found = service_file.Service(f"http://127.0.0.1:{listener.getsockname()[1]}", os.getpid())
@@ -308,6 +306,6 @@ def test_the_index_is_read_once_to_refuse_a_store(top: Path, monkeypatch: pytest
     assert read == [str(top / ".git")]
 
 
-def test_a_file_outside_of_any_repository_is_nobodys(tmp_path: Path) -> None:
+def test_a_file_outside_a_repository_is_not_tracked(tmp_path: Path) -> None:
     assert not tracked_file(str(tmp_path / "state.db"))
     assert not untrusted_file("state.db")
