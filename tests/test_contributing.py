@@ -62,7 +62,7 @@ def test_a_kind_added_as_described_is_stored_found_and_shown(risk: Kind) -> None
             engine.add("risk", "Another one", data={"likelihood": "maybe"})
         assert [hit.record.id for hit in engine.search("cache memory")] == [id]
         context = engine.context("Will the cache run out of memory?", overrides=slots)
-        assert context.text == "## Known Risks\n- The cache may run out of memory on Mondays\n"
+        assert context.text == "## Known Information\n- The cache may run out of memory on Mondays\n"
 
 
 def test_a_source_added_as_described_fills_a_slot() -> None:
