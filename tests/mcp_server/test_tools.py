@@ -360,7 +360,7 @@ def deep(levels: int) -> Any:
         ("claim_task", {"task": "nobody"}, "'nobody'"),
         ("claim_task", {"context": "x"}, "has no parameter 'context'"),
         ("check", {"action": ""}, "action: String should have at least"),
-        ("forget", {"id": "fact_0001"}, "There is no tool 'forget'"),
+        ("forget", {"id": "fact_0001"}, "Unknown tool 'forget'"),
     ],
 )  # fmt: skip
 def test_bad_input_is_an_error_that_says_what_to_do(

@@ -85,7 +85,7 @@ class Tokens:
             created=iso(now()),
             expires=None if expires is None else iso(expires),
         )
-        with self._locked():
+        with self._lock():
             self._write([*self.list(), token])
         return token, whole
 
@@ -102,7 +102,7 @@ class Tokens:
 
     def revoke(self, id: str) -> Token:
         """End a token now."""
-        with self._locked():
+        with self._lock():
             known = self.list()
             gone = next((token for token in known if token.id == id), None)
             if gone is None:
@@ -121,7 +121,7 @@ class Tokens:
         write_file(self._path, json.dumps(document, indent=1), private=True)
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _lock(self) -> Iterator[None]:
         """Hold the lock of the file, so that two processes do not lose a token."""
         with open(self._path.with_suffix(".lock"), "a") as lock:
             try:

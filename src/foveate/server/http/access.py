@@ -1,7 +1,7 @@
 """Authentication and authorization: checks host, origin and token of a request, and gives its caller an engine.
 
-The project comes from the token, never from the request; user and agent too if the token names them. A token without them
-speaks for any user of its project, as a backend does. Records of others are reported as not found.
+The project comes from the token, never from the request. So do user and agent if the token names them; a token without them
+may name any user of its project, as a backend does. Records of others are reported as not found.
 """
 
 from __future__ import annotations
@@ -181,12 +181,12 @@ class Caller:
 
 
 def named_scope(principal: Principal, scope: Scope, names: dict[str, str | None]) -> Scope:
-    """Return a scope with the names of a request. A token that speaks for one user or agent cannot name another."""
+    """Return a scope with the names of a request. A token of one user or agent cannot name another."""
     given = {level: name for level, name in names.items() if name}
     for level in ("user", "agent"):
         fixed = getattr(principal.scope, level) if not principal.is_owner else None
         if fixed is not None and given.get(level, fixed) != fixed:
-            raise RequestRefused(403, f"This token speaks for {level} {fixed!r}, not for {given[level]!r}.")
+            raise RequestRefused(403, f"This token is for {level} {fixed!r}; it cannot act for {given[level]!r}.")
     return replace(scope, **given)
 
 
@@ -235,6 +235,6 @@ def require_tokens_if_exposed(settings: Settings, tokens: Tokens | None) -> None
     if settings.needs_tokens and not (tokens and tokens.list()):
         address = settings.host if not is_loopback(settings.host) else ", ".join(settings.names) or settings.host
         raise InputError(
-            f"Others could reach the service at {address!r}, and there is no token. "
+            f"Other machines could reach the service at {address!r} without a token. "
             "Create one first: `foveate token create NAME`."
         )

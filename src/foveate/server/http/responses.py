@@ -40,10 +40,10 @@ class Document(Response):
 
     def render(self, content: Mapping[str, Any]) -> bytes:
         document = {"schema_version": SCHEMA_VERSION, **content}
-        return json.dumps(document, ensure_ascii=False, separators=(",", ":"), default=_plain).encode("utf-8", "replace")
+        return json.dumps(document, ensure_ascii=False, separators=(",", ":"), default=_to_plain).encode("utf-8", "replace")
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     """Return a value of the engine as JSON can write it."""
     if is_dataclass(value):
         return {each.name: getattr(value, each.name) for each in fields(value)}
@@ -54,7 +54,7 @@ def created(content: Mapping[str, Any], location: str) -> Document:
     return Document(content, 201, {"Location": location})
 
 
-def included(text: str, known: Iterable[str]) -> set[str]:
+def parse_include(text: str, known: Iterable[str]) -> set[str]:
     """Return the parts that an `include` parameter names."""
     names = {name.strip() for name in text.split(",") if name.strip()}
     unknown = sorted(names - set(known))

@@ -14,7 +14,7 @@ from foveate.server.doctor import Findings, check_environment
 from foveate.server.inspector.page import Page, PageRequest
 from foveate.store.open import read_schema_status
 
-DAYS = 30
+MAX_DAYS = 30
 
 METRIC_DESCRIPTIONS = {
     "context_relevance": "average relevance of the items found for a query",
@@ -34,7 +34,7 @@ def health_page(request: PageRequest) -> dict[str, Any]:
     findings = Findings()
     if owner:  # paths, roles and hooks concern only the owner of the service
         _run_checks(engine, findings, full_check)
-    stats = engine.store.stats(days=DAYS)
+    stats = engine.store.stats(days=MAX_DAYS)
     return {
         "metrics": [
             {"name": name, "description": METRIC_DESCRIPTIONS[name], **asdict(metric)}

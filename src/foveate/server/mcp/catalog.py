@@ -1,4 +1,4 @@
-"""What the server answers to every host alike: `catalog.json`, written by the server and read before it has started.
+"""The responses that are the same for every host: `catalog.json`, written by the server and read before it has started.
 
 `python -m foveate.server.mcp.catalog` writes the file. Run it after any change to tools, resources or prompts; a test
 compares the two.
@@ -42,7 +42,7 @@ def load() -> dict[str, Results]:
 
 
 def server_results(version: str) -> Results:
-    """Return what a server without an engine answers in one protocol version."""
+    """Return the responses of a server without an engine in one protocol version."""
     client = {"name": "foveate", "version": "0"}
     requests: dict[str, Any]
     if version == STATELESS_VERSION:

@@ -101,7 +101,7 @@ def context_explanation(receipt: Receipt) -> str:
 
 
 def item_explanation(why: Why) -> str:
-    """Return why an item is in a context or not, and its score taken apart, as Markdown."""
+    """Return why an item is in a context or not, and the parts of its score, as Markdown."""
     parts = sorted(why.score_parts.items(), key=lambda pair: -pair[1])
     lines = [f"{why.id} in {why.context}: {why}"]
     lines += [f"Score {why.candidate.score:.3f}:"] if why.candidate else []
@@ -121,7 +121,7 @@ def search_result(engine: Engine, hits: Iterable[tuple[Record, float]], empty_te
 
 
 def _id(id: str) -> str:
-    """Return an id that is safe in a line of text: the id of code contains a file name, which anybody may have chosen."""
+    """Return an id that is safe in a line of text: the id of code contains a file name, which can be hostile."""
     return sanitize(one_line(id), "web").replace("`", "'")
 
 

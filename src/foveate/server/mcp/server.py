@@ -35,7 +35,7 @@ CLAIM_ANNOTATIONS = ADD_ANNOTATIONS.model_copy(update={"idempotent_hint": False}
 """Each claim without a task takes another one."""
 
 HOSTS_HIDING_TEXT = ("claude-code", "codex")
-"""Names of hosts that show a model the structured content as JSON, and nothing of the text beside it."""
+"""Names of hosts that show a model the structured content as JSON, and not the text next to it."""
 
 MARKDOWN, JSON = "text/markdown", "application/json"
 
@@ -65,22 +65,22 @@ def build_server(engine: Callable[[], Engine]) -> MCPServer:
 def _add_resources(server: FoveateServer, engine: Callable[[], Engine]) -> None:
     @server.resource("foveate://record/{id}", mime_type=MARKDOWN)
     def record(id: str) -> str:
-        """A record in full, as a prompt would show it."""
+        """Read a record in full, as a prompt would show it."""
         return engine().expand(id)["content"]
 
     @server.resource("foveate://context/{id}", mime_type=MARKDOWN)
     def context(id: str) -> str:
-        """Where the tokens of a context went, and what was left out. `last` is the latest context."""
+        """Read the budget of a context, and the items that were left out. `last` is the latest context."""
         return results.context_explanation(engine().receipts.get(id))
 
     @server.resource("foveate://context/{id}/why/{+item}", mime_type=MARKDOWN)
     def why(id: str, item: str) -> str:
-        """Why an item is in a context or not, with its score taken apart."""
+        """Explain why an item is in a context or not, with the parts of its score."""
         return results.item_explanation(engine().why(item, id))
 
     @server.resource("foveate://schema/handoff", mime_type=JSON)
     def handoff_schema() -> str:
-        """The JSON Schema of a handoff."""
+        """Read the JSON Schema of a handoff."""
         return json.dumps(json_schema(), ensure_ascii=False)
 
 
@@ -90,7 +90,7 @@ def _add_prompts(server: FoveateServer, engine: Callable[[], Engine]) -> None:
         objective: Annotated[str, Field(description="What to do. May be empty if a task is named.")] = "",
         task: Annotated[str, Field(max_length=MAX_NAME_CHARS, description="Id or key of a task.")] = "",
     ) -> str:
-        """The context for a task, and the task."""
+        """Start with the context for a task, and the task."""
         goal = objective.strip()
         context = engine().context(goal or None, task=task or None)
         return "\n".join(filter(None, (context.text, f"Your task: {goal}" if goal else "")))
@@ -105,7 +105,7 @@ class FoveateServer(MCPServer[Any]):
         parameters = {tool.name: tool.input_schema.get("properties", {}) for tool in await self.list_tools()}
         if name not in parameters:
             shown = name[:MAX_NAME_CHARS]
-            raise ToolError(f"There is no tool {shown!r}.{near(shown, parameters)}")
+            raise ToolError(f"Unknown tool {shown!r}.{near(shown, parameters)}")
         if unknown := next((each for each in arguments if each not in parameters[name]), None):
             shown = unknown[:MAX_NAME_CHARS]
             raise ToolError(f"{name} has no parameter {shown!r}.{near(shown, parameters[name])}")

@@ -113,7 +113,7 @@ class Tools:
         query: Annotated[str, Field(min_length=1, max_length=4_000, description="Words that the record would contain.")],
         kinds: Annotated[
             list[Name], Field(max_length=20, description=f"Only these kinds of record: {', '.join(KINDS)}, task, event, ...")
-        ] = [],  # noqa: B006 - the default of a schema, which nobody changes
+        ] = [],  # noqa: B006 - the default of a schema, which is never changed
         where: Annotated[
             Literal["memory", "code"], Field(description="memory: records. code: definitions in the files.")
         ] = "memory",
@@ -179,9 +179,9 @@ class Tools:
     ) -> CallToolResult:
         """Store something that a later session should know: a decision and its reason, a trap, a fact, a convention.
 
-        Call it as soon as you learn something that is not in the code and would take time to find out again. Not for
-        progress notes, secrets, or what the files say anyway. Storing a known thing again only confirms it. It counts as an
-        agent's word: a person's outweighs it. A rule is only proposed, and applies after the user accepts it.
+        Call it as soon as you learn something that is not in the code and would take time to find out again. Do not store
+        progress notes, secrets, or anything that the files say. Storing a known thing again only confirms it. The record
+        has an agent's trust; a record of the user outweighs it. A rule is only proposed, until the user accepts it.
         """
         engine = self._engine()
         if kind in RULE_KINDS:

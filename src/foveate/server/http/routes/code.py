@@ -16,7 +16,7 @@ from foveate.pipeline.profiles.codec import profile_to_json
 from foveate.receipts.codec import context_to_json
 from foveate.server.http.access import Caller, Computes, Reads, Writes
 from foveate.server.http.bodies import Arguments
-from foveate.server.http.responses import Document, Include, included
+from foveate.server.http.responses import Document, Include, parse_include
 from foveate.server.http.routes.router import new_router
 
 router = new_router("code")
@@ -27,7 +27,7 @@ IndexOptions = Annotated[dict[str, Any] | None, Arguments(Code.index, name="Inde
 @router.get("/code")
 def show_index(caller: Reads, include: Include = "") -> Response:
     """Show what is indexed. `include=skipped` adds the excluded files with the reasons."""
-    parts = included(include, ["skipped"])
+    parts = parse_include(include, ["skipped"])
     workspace = caller.engine.code.workspace
     document = _without_root(caller, json.code_index(workspace))
     if "skipped" in parts:

@@ -23,8 +23,8 @@ from foveate.server.http.responses import (
     decode_cursor,
     encode_cursor,
     etag,
-    included,
     matches_etag,
+    parse_include,
 )
 from foveate.server.http.routes.router import new_router
 
@@ -56,7 +56,7 @@ def compute(request: Request, body: NewContext, caller: Computes) -> Response:
     """
     engine = caller.engine_for(body)
     if REFRESH & body.keys():
-        return _refreshed(body, caller, engine)
+        return _refresh(body, caller, engine)
     include = body.pop("include", ())
     began = perf_counter()
     context = engine.context(agent=engine.scope.agent, **body)
@@ -74,7 +74,7 @@ def compute(request: Request, body: NewContext, caller: Computes) -> Response:
     return Document(document, headers=headers)
 
 
-def _refreshed(body: dict[str, Any], caller: Caller, engine: Engine) -> Response:
+def _refresh(body: dict[str, Any], caller: Caller, engine: Engine) -> Response:
     wrong = [name for name in ("dry_run", "include") if name in body]
     if wrong:
         raise InputError([f"{name} does not apply to a refresh; leave it out, or leave out `previous`." for name in wrong])
@@ -104,7 +104,7 @@ def show(
     id: str, caller: Computes, include: Include = "", if_none_match: Annotated[str | None, Header()] = None
 ) -> Response:
     """Show the receipt of a context; `last` is the latest. `include` adds `text`, `candidates`, `validation`, `markdown`."""
-    parts = included(include, json.RECEIPT_PARTS)
+    parts = parse_include(include, json.RECEIPT_PARTS)
     receipt = caller.engine.receipts.get(id)
     headers = {"ETag": etag(receipt.text_hash)}
     if matches_etag(headers["ETag"], if_none_match):

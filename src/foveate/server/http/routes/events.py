@@ -77,10 +77,10 @@ class ContextFeed:
         for channel in self._channels.values():
             _wake(channel)
 
-    async def latest(self, engine: Engine) -> Rows:
+    async def latest_rows(self, engine: Engine) -> Rows:
         """Return the latest contexts, oldest first. Waits until the store can answer."""
         while not self._stopping.is_set():
-            rows = await anyio.to_thread.run_sync(_latest, engine, MAX_ROWS, limiter=self._limiter)
+            rows = await anyio.to_thread.run_sync(_read_latest, engine, MAX_ROWS, limiter=self._limiter)
             if rows is not None:
                 return rows
             await anyio.sleep(self._poll_seconds)
@@ -91,13 +91,13 @@ def _updates(channels: Sequence[Channel]) -> list[tuple[Channel, Rows]]:
     """Return the channels with a new context, and their latest rows."""
     found = []
     for channel in channels:
-        newest = _latest(channel.engine, 1)
-        if newest and newest[0].id != channel.newest and (rows := _latest(channel.engine, MAX_ROWS)):
+        newest = _read_latest(channel.engine, 1)
+        if newest and newest[0].id != channel.newest and (rows := _read_latest(channel.engine, MAX_ROWS)):
             found.append((channel, rows))
     return found
 
 
-def _latest(engine: Engine, limit: int) -> Rows | None:
+def _read_latest(engine: Engine, limit: int) -> Rows | None:
     """Return the latest contexts, oldest first, or None if the store cannot answer now."""
     try:
         return engine.receipts.list(limit=limit)[::-1]
@@ -121,7 +121,7 @@ async def events(
     feed, stopping = request.app.state.feed, request.app.state.stopping
     sent = 0
     with feed.channel(caller.engine) as channel:
-        known = await feed.latest(caller.engine)  # read first, so that older contexts are not sent as new
+        known = await feed.latest_rows(caller.engine)  # read first, so that older contexts are not sent as new
         seen = deque(_already_sent(known, last_event_id), maxlen=MAX_SENT_IDS)
         rows = known
         yield ServerSentEvent(comment="listening")

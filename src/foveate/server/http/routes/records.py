@@ -25,7 +25,7 @@ from foveate.server.http.responses import (
     created,
     decode_cursor,
     encode_cursor,
-    included,
+    parse_include,
 )
 from foveate.server.http.routes.router import new_router
 from foveate.types import Filters, Record
@@ -128,7 +128,7 @@ def remember(body: Messages, caller: Writes) -> Response:
 @router.get("/records/{id}")
 def show(id: str, caller: Reads, as_of: Time = None, include: Include = "") -> Response:
     """Show a record as it is, or as it was at a time. `include` adds `history` and `links`."""
-    document = json.record(caller.engine, id, included(include, json.RECORD_PARTS), as_of=as_of)
+    document = json.record(caller.engine, id, parse_include(include, json.RECORD_PARTS), as_of=as_of)
     return Document(document, headers={"ETag": f'"{document["record"]["version"]}"'})
 
 

@@ -165,7 +165,7 @@ def release(id: str, caller: Writes) -> Response:
     """Release a claim. A task without claims is open again."""
     engine = caller.engine
     found = _claim(engine, id)
-    caller.engine_for({"agent": found.agent})  # a token that speaks for one agent releases no other's claims
+    caller.engine_for({"agent": found.agent})  # a token of one agent must not release the claims of another
     return Document({"released": engine.tasks.release(agent=found.agent, task=found.task)})
 
 
