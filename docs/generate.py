@@ -45,7 +45,7 @@ SETTINGS = {
     "budget": "The total of a context that names none, in tokens; else the profile's.",
     "counter": "What counts tokens: `o200k` (the default), `cl100k`, `anthropic`, `chars4` or `bytes`.",
     "embedder": "What turns text into vectors; none by default, and search is then by words alone.",
-    "summarizer": "The model that `foveate compact` asks for better summaries: `openai:MODEL@URL` or `anthropic:MODEL`.",
+    "summarizer": "The model that `foveate store maintain` asks for summaries: `openai:MODEL@URL` or `anthropic:MODEL`.",
     "user": "Whose state it is where `--user` is not given.",
     "multi_valued": "Attributes (`attribute` or `subject.attribute`) that hold several values: none supersedes another.",
     "own_store": "Whether your own store is read with the project's; `true` where it is not set.",

@@ -99,7 +99,7 @@ def test_a_copy_equals_its_source(place: Any, full: Path, here: str, there: str)
                 record = add(right, f"Life goes on in {project}", scope=Scope(project))
                 assert found(right, "life goes on", scope=Scope(project))[0] == record.id
             assert right.health().ok
-        with opened(target) as right, pytest.raises(Conflict, match="--replace"):
+        with opened(target) as right, pytest.raises(Conflict, match="replace=True"):
             copy_store(left, right)
 
 
@@ -164,7 +164,7 @@ def test_a_copy_waits_for_the_writers_of_its_target(place: Any, full: Path) -> N
         thread.start()
         begun.wait(30)
         threading.Timer(0.3, go.set).start()
-        with pytest.raises(Conflict, match="--replace"):  # it sees what that writer wrote
+        with pytest.raises(Conflict, match="replace=True"):  # it sees what that writer wrote
             copy_store(left, right)
         thread.join()
         assert found(elsewhere, "copy waits")
@@ -200,7 +200,7 @@ def test_restoring_into_a_shared_store_keeps_the_old_content_in_a_file(place: An
         sample.backup(tmp_path / "backup.db")
         assert restore_into_database(tmp_path / "backup.db", store) is None
         record = add(store, "Newer than the backup", scope=Scope("main"))
-        with pytest.raises(Conflict, match="--replace"):
+        with pytest.raises(Conflict, match="replace=True"):
             restore_into_database(tmp_path / "backup.db", store)
         kept = restore_into_database(tmp_path / "backup.db", store, replace=True)
         assert stores.rows(store) == stores.rows(sample)
@@ -314,7 +314,7 @@ def test_a_role_that_sees_only_some_projects_cannot_copy(postgres: Server, place
             assert found(store, "many")
             with pytest.raises(StoreError, match="owner of the tables"):
                 back_up_to_file(store, tmp_path / "backup.db")
-        refused = CliRunner().invoke(cli, ["copy", member, str(tmp_path / "copy.db")])
+        refused = CliRunner().invoke(cli, ["store", "backup", str(tmp_path / "copy.db"), "--store", member])
         assert (refused.exit_code, "owner of the tables" in refused.stderr) == (1, True)
     finally:
         postgres.drop(url)
@@ -347,12 +347,21 @@ def test_the_command_line_moves_a_shared_store(
         assert result.exit_code == code, result.stderr
         return json.loads(result.stdout)
 
-    ran_with("migrate", "--check", *at, code=1)
-    assert ran_with("copy", str(full), "$FOVEATE_TEAM", "--json")["tables"]["records"]["rows"] > 0
-    assert ran_with("migrate", "--check", *at)["current"]
-    ran_with("backup", backup, *at)
+    project = tmp_path / "project"
+    project.mkdir()
+    here = ("--store", str(project), "--json")
+    ran_with("store", "restore", str(full), *here)
+    ran_with("store", "maintain", "--check", *at, code=1)
+    copied = ran_with("store", "backup", "$FOVEATE_TEAM", *here)
+    assert copied["tables"]["records"]["rows"] > 0
+    ran_with("store", "backup", "$FOVEATE_TEAM", *here, code=1)
+    assert ran_with("store", "backup", "$FOVEATE_TEAM", "--yes", *here)["tables"] == copied["tables"]
+    assert ran_with("store", "maintain", "--dry-run", *at)["schema"]["is_current"]
+    ran_with("store", "backup", backup, *at)
     ran_with("add", "note", "Newer than the backup", *at)
-    ran_with("restore", backup, *at, code=1)
-    assert Path(ran_with("restore", backup, "--replace", *at)["kept"]).exists()
+    ran_with("store", "restore", backup, *at, code=1)
+    assert Path(ran_with("store", "restore", backup, "--yes", *at)["kept"]).exists()
+    kept = ran_with("store", "restore", "$FOVEATE_TEAM", "--yes", *here)["kept"]
+    assert Path(kept).parent == project / ".foveate"
     with closing(SQLiteStore(full)) as left, opened(url) as right:
         assert stores.rows(right) == stores.rows(left)

@@ -99,6 +99,7 @@ def test_question_that_is_not_utf8_is_answered(project: Path) -> None:
 def test_stdin_that_is_not_utf8_names_the_byte(project: Path) -> None:
     assert "byte 3" in refused(run("add", "note", "-", stdin=b"caf\xe9"), 2)
     assert "byte 3" in refused(run("remember", "-", stdin=b"caf\xe9\n"), 2)
+    assert "line 1 is not UTF-8" in refused(run("store", "import", "-", stdin=b"caf\xe9\n"), 2)
 
 
 # --- names and numbers ---------------------------------------------------------------------------------------------
@@ -142,6 +143,7 @@ def test_stdin_that_is_not_utf8_names_the_byte(project: Path) -> None:
         (("add", "task", "x"), "foveate task add"),
         (("remember", "some words"), "foveate add note"),
         (("remember",), "standard input is empty"),
+        (("store", "import", "nowhere.jsonl"), "does not exist"),
     ],
 )
 def test_wrong_value_is_named_with_what_to_do(args: tuple[str, ...], expected: str, project: Path) -> None:
@@ -154,6 +156,7 @@ def test_input_that_is_nested_too_deeply_is_refused(project: Path) -> None:
     said = refused(run("add", "note", "x", "--set", f"field={deep}"), 2)
     assert said == "foveate: the input is nested too deeply.\n"
     refused(run("remember", "-", "--format", "messages", stdin=deep + "\n"), 2)
+    refused(run("store", "import", "-", stdin=deep + "\n"), 2)
     assert records(project) == 0
 
 
@@ -218,7 +221,7 @@ def test_folder_name_that_a_file_has_taken_cannot_be_created(tmp_path: Path) -> 
 def test_export_to_a_place_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     run("add", "note", "something")
     target = tmp_path / "no" / "such" / "file"
-    assert refused(run("export", str(target)), 1) == f"foveate: {str(target)!r}: No such file or directory.\n"
+    assert refused(run("store", "export", str(target)), 1) == f"foveate: {str(target)!r}: No such file or directory.\n"
     assert not (tmp_path / "no").exists()
 
 
@@ -232,32 +235,32 @@ def test_export_that_fails_midway_leaves_what_was_there(tmp_path: Path, monkeypa
     target = folder / "file"
     target.write_text("mine", "utf-8")
     monkeypatch.setattr("foveate.engine.store_tools.StoreTools.export_lines", failing)
-    assert repr(str(target)) in refused(run("export", str(target), "--force"), 1)
+    assert repr(str(target)) in refused(run("store", "export", str(target), "--yes"), 1)
     assert target.read_text("utf-8") == "mine"
     assert list(folder.iterdir()) == [target]
 
 
-@pytest.mark.parametrize("force", [(), ("--force",)])
+@pytest.mark.parametrize("yes", [(), ("--yes",)])
 def test_export_never_overwrites_a_database(
-    force: tuple[str, ...], project: Path, store: Path, tmp_path: Path, home: Path
+    yes: tuple[str, ...], project: Path, store: Path, tmp_path: Path, home: Path
 ) -> None:
     run("add", "note", "something")
-    assert run("init", "--own").exit_code == 0
+    assert run("init", "--personal").exit_code == 0
     own = next(home.rglob("state.db"))
     linked = tmp_path / "linked"
     linked.symlink_to(store)
     for path in (store, Path(f"{store}-wal"), Path(f"{store}-shm"), own, linked):
-        assert "belongs to a store" in refused(run("export", str(path), *force), 2)
+        assert "belongs to a store" in refused(run("store", "export", str(path), *yes), 2)
     other = tmp_path / "other.db"
-    assert run("backup", str(other)).exit_code == 0
+    assert run("store", "backup", str(other)).exit_code == 0
     before = other.read_bytes()
-    assert "is an SQLite database" in refused(run("export", str(other), *force), 2)
+    assert "is an SQLite database" in refused(run("store", "export", str(other), *yes), 2)
     assert other.read_bytes() == before
     assert records(project) == 1
 
 
 def test_backup_to_a_place_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
-    assert "cannot be opened" in refused(run("backup", str(tmp_path / "no" / "copy.db")), 1)
+    assert "cannot be opened" in refused(run("store", "backup", str(tmp_path / "no" / "copy.db")), 1)
     assert not (tmp_path / "no").exists()
 
 
@@ -311,14 +314,14 @@ def test_salvage_that_carries_nothing_is_a_problem(project: Path, store: Path) -
     store.write_bytes(os.urandom(64) + store.read_bytes()[64:])
     result = run("doctor", "--fix")
     assert result.exit_code == 1, result.output
-    assert "0 records carried" in result.stderr
-    assert "Nothing could be read of" in result.stdout
+    assert "0 records of" in result.stderr
+    assert "Nothing of" in result.stdout
     assert not result.stdout.rstrip().endswith("ok")
 
 
 def test_salvage_of_a_damaged_own_store_leaves_the_projects_alone(project: Path, store: Path, home: Path) -> None:
     filled(project, 20)
-    assert run("init", "--own").exit_code == 0
+    assert run("init", "--personal").exit_code == 0
     own = next(home.rglob("state.db"))
     own.write_bytes(os.urandom(64) + own.read_bytes()[64:])
     result = run("doctor", "--fix")
@@ -330,7 +333,7 @@ def test_salvage_of_a_damaged_own_store_leaves_the_projects_alone(project: Path,
     assert run("doctor").exit_code == 0
 
 
-@pytest.mark.parametrize("verb", [("stats",), ("add", "note", "x"), ("context", "x"), ("export",), ("doctor",)])
+@pytest.mark.parametrize("verb", [("stats",), ("add", "note", "x"), ("context", "x"), ("store", "export"), ("doctor",)])
 def test_store_from_the_future_asks_for_an_upgrade(verb: tuple[str, ...], store: Path) -> None:
     with sqlite3.connect(store) as database:
         database.execute("pragma user_version = 99")

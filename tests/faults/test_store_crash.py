@@ -479,7 +479,7 @@ def test_forget_in_a_file_too_large_to_rewrite_is_finished_by_gc(tmp_path: Path,
     path = tmp_path / "state.db"
     store = filled(path, 50)
     (warning,) = store.forget(HERE, [ids_of(store)[7]]).warnings
-    assert "foveate gc --apply" in warning
+    assert "foveate store maintain" in warning
     store.close()
     store = SQLiteStore(path)
     assert not store.health().ok

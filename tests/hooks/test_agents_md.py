@@ -1,4 +1,4 @@
-"""`export agents-md`: a block of the stable layer in a file of other people's, the same bytes until its content changes."""
+"""`store export --agents-md`: a block in a file that others write, the same bytes until the records change."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_block_is_appended_renewed_in_its_place_and_checked(project: Path) -> None:
     file = project / "AGENTS.md"
     file.write_text(MINE, "utf-8")
-    assert "stale" in run("export", "agents-md", "--check", code=1).stderr
+    assert "out of date" in run("store", "export", "--agents-md", "--check", code=1).stderr
     assert file.read_text("utf-8") == MINE
-    run("export", "agents-md")
+    run("store", "export", "--agents-md")
     first = file.read_text("utf-8")
     assert first.startswith(f"{MINE}\n{BEGIN}\n")
     assert all(word in first for word in ("make test", "midnight", "problem+json", END))
-    run("export", "agents-md", "--check")
+    run("store", "export", "--agents-md", "--check")
     file.write_text(first + "\n## More of mine\n", "utf-8")
     run("add", "instruction", "No tabs")
-    run("export", "agents-md", "--check", code=1)
-    run("export", "agents-md")
+    run("store", "export", "--agents-md", "--check", code=1)
+    run("store", "export", "--agents-md")
     text = file.read_text("utf-8")
     assert text.startswith(MINE)
     assert text.endswith(f"{END}\n\n## More of mine\n")
@@ -56,20 +56,20 @@ def test_the_block_is_appended_renewed_in_its_place_and_checked(project: Path) -
 
 
 def test_another_file_stdout_and_json(project: Path) -> None:
-    found = json.loads(run("export", "agents-md", "CLAUDE.md", "--json").stdout)
+    found = json.loads(run("store", "export", "--agents-md", "CLAUDE.md", "--json").stdout)
     assert (found["path"], found["changed"]) == ("CLAUDE.md", True)
-    assert run("export", "agents-md", "-").stdout == (project / "CLAUDE.md").read_text("utf-8")
+    assert run("store", "export", "--agents-md", "-").stdout == (project / "CLAUDE.md").read_text("utf-8")
     assert not (project / "AGENTS.md").exists()
 
 
 def test_uses_the_clock_and_questions_change_nothing(project: Path) -> None:
-    run("export", "agents-md")
+    run("store", "export", "--agents-md")
     with foveate.open(project) as engine:
         context = engine.context("When is the cache flushed?")
         engine.feedback(context, answer="The cache is flushed at midnight")
         engine.add("fact", "Redis runs on port 6380")
         engine.add("event", "something happened")
-    run("export", "agents-md", "--check")
+    run("store", "export", "--agents-md", "--check")
 
 
 def test_only_what_all_share_and_somebody_vouches_for_is_written(project: Path) -> None:
@@ -100,7 +100,7 @@ def test_the_block_never_has_more_than_sixty_lines() -> None:
 def test_our_own_block_is_not_read_back(project: Path) -> None:
     file = project / "AGENTS.md"
     file.write_text(MINE, "utf-8")
-    run("export", "agents-md")
+    run("store", "export", "--agents-md")
     text = file.read_text("utf-8")
     assert remove_generated_block(text) == f"{MINE}\n"
     assert remove_generated_block(text.replace("\n", "\r\n")) == f"{MINE}\n".replace("\n", "\r\n")
@@ -110,13 +110,15 @@ def test_our_own_block_is_not_read_back(project: Path) -> None:
     assert "Be kind" in repository.text("AGENTS.md")
 
 
-@pytest.mark.parametrize(("args", "said"), [(("out.jsonl", "more"), "agents-md"), (("out.jsonl", "--check"), "agents-md")])
+@pytest.mark.parametrize(
+    ("args", "said"), [(("out.jsonl", "more"), "unexpected extra argument"), (("out.jsonl", "--check"), "--agents-md")]
+)
 def test_its_options_belong_to_it_alone(args: tuple[str, ...], said: str) -> None:
-    assert said in run("export", *args, code=2).stderr
+    assert said in run("store", "export", *args, code=2).stderr
 
 
 def test_half_a_block_is_an_error_and_nothing_is_written(project: Path) -> None:
     file = project / "AGENTS.md"
     file.write_text(f"{MINE}{BEGIN}\n", "utf-8")
-    assert "nothing was written" in run("export", "agents-md", code=2).stderr
+    assert "nothing was written" in run("store", "export", "--agents-md", code=2).stderr
     assert file.read_text("utf-8") == f"{MINE}{BEGIN}\n"

@@ -56,7 +56,7 @@ def code_client(coding: Engine) -> Iterator[TestClient]:
 def test_without_code_the_page_says_how_to_index_it(shared_client: TestClient) -> None:
     shown, html = page(shared_client, "/ui/code?q=x")
     assert shown["state"] == "no code"
-    assert "foveate index" in html
+    assert "foveate init --code" in html
 
 
 def test_the_page_does_not_index_what_is_not_indexed_yet(repository: Path) -> None:

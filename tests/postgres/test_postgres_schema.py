@@ -66,7 +66,7 @@ def test_role_that_may_not_create_says_who_should(postgres: Server) -> None:
     postgres.execute("create role visitor login")
     try:
         parts = urlsplit(url)
-        with pytest.raises(StoreError, match="owner of the database run `foveate migrate`"):
+        with pytest.raises(StoreError, match="owner of the database run `foveate store maintain`"):
             PostgresStore(urlunsplit(parts._replace(netloc="visitor@" + parts.netloc.partition("@")[2])))
     finally:
         postgres.execute("drop role visitor")

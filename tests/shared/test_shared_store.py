@@ -171,7 +171,7 @@ def test_init_keeps_what_the_settings_say(url: str, folder: Path) -> None:
 def test_init_writes_no_password_and_nothing_half(folder: Path, url: str) -> None:
     refused = run("init", "--store", url.replace("postgres@", "postgres:s3cret@"), "--project", "shop")
     assert refused.exit_code == 2
-    assert "no place for one" in refused.stderr
+    assert "does not belong into" in refused.stderr
     refused = run("init", "--store", "postgresql://ada@127.0.0.1:1/shop", "--project", "shop")
     assert refused.exit_code == 1
     assert "s3cret" not in refused.stderr
@@ -182,7 +182,7 @@ def test_init_does_not_hide_a_file(folder: Path, url: str) -> None:
     ok("init")
     refused = run("init", "--store", url, "--project", "shop")
     assert refused.exit_code == 2
-    assert "foveate copy" in refused.stderr
+    assert "foveate store backup" in refused.stderr
 
 
 def test_store_and_project_can_be_said_for_one_call_or_by_the_environment(shop: Path, url: str) -> None:
@@ -219,40 +219,38 @@ def test_doctor_tells_server_role_and_projects(shop: Path, url: str) -> None:
 
 def test_roles_see_what_they_were_granted(shop: Path, ada: str) -> None:
     assert run("stats", DATABASE_URL=ada).exit_code == 4
-    assert ok("role", "grant", "ada") == "ada  sees shop"
-    assert run("role", "grant", "ada", "--project", "bokos").exit_code == 3
+    assert ok("init", "--grant", "ada") == "ada  sees shop"
+    assert run("init", "--grant", "ada", "--project", "bokos").exit_code == 3
     ok("add", "fact", "Books are read", "--project", "books")
-    ok("role", "grant", "ada", "--project", "books")
-    assert document("role", "list")["roles"] == [
-        {"role": "ada", "project": "books"},
-        {"role": "ada", "project": "shop"},
-    ]
+    ok("init", "--grant", "ada", "--project", "books")
+    assert document("doctor")["facts"]["roles"] == "ada: books, shop"
     assert FACT in ok("search", "deploys", DATABASE_URL=ada)
     found = document("doctor", DATABASE_URL=ada)["facts"]
     assert (found["role"], found["projects"]) == ("ada (sees what it was granted)", "books, shop")
     assert any(
-        "role grant ada --project payroll" in said
+        "init --grant ada --project payroll" in said
         for said in document("doctor", "--project", "payroll", DATABASE_URL=ada)["warnings"]
     )
-    assert run("role", "grant", "ada", "--project", "payroll", DATABASE_URL=ada).exit_code == 3  # not there, for her
+    assert run("init", "--grant", "ada", "--project", "payroll", DATABASE_URL=ada).exit_code == 3  # not there, for her
     assert run("add", "fact", "Mine", "--project", "payroll", DATABASE_URL=ada).exit_code == 4
-    ok("role", "revoke", "ada", "--project", "books")
-    assert ok("role", "revoke", "ada") == "ada  no longer sees shop"
+    ok("init", "--revoke", "ada", "--project", "books")
+    assert ok("init", "--revoke", "ada") == "ada  no longer sees shop"
     assert run("search", "deploys", DATABASE_URL=ada).exit_code == 4
 
 
 def test_a_file_has_no_roles(folder: Path) -> None:
     ok("init")
-    for verb in (("grant", "ada"), ("revoke", "ada"), ("list",)):
-        refused = run("role", *verb)
+    for option in ("--grant", "--revoke"):
+        refused = run("init", option, "ada")
         assert refused.exit_code == 2
         assert "has no roles" in refused.stderr
 
 
 def test_every_verb_that_used_a_file_works_or_says_why_not(shop: Path) -> None:
-    ok("export", "out.jsonl")
+    ok("store", "export", "out.jsonl")
     assert FACT in Path("out.jsonl").read_text()
-    for verb in (("gc",), ("compact", "--dry-run"), ("token", "list"), ("install", "claude", "--dry-run")):
+    dry_runs = (("store", "maintain", "--dry-run"), ("install", "claude", "--dry-run"))
+    for verb in (("store", "maintain"), ("token", "list"), *dry_runs):
         assert run(*verb).exit_code == 0, verb
     Path("pyproject.toml").touch()
     Path("cart.py").write_text("def add_to_cart(): ...\n")
@@ -328,7 +326,7 @@ def test_a_token_decides_which_project_is_served(shop: Path) -> None:
 
 
 def test_a_service_whose_role_may_not_says_so(shop: Path, ada: str) -> None:
-    ok("role", "grant", "ada")
+    ok("init", "--grant", "ada")
     tokens = Tokens(shop / "tokens.json")
     _, secret = tokens.create("web", ["memory:write"], "books")
     with (
@@ -342,7 +340,7 @@ def test_a_service_whose_role_may_not_says_so(shop: Path, ada: str) -> None:
             "/v1/records", json={"kind": "fact", "text": "Mine"}, headers={"Authorization": f"Bearer {secret}"}
         )
     assert answer.status_code == 403
-    assert "role grant" in answer.json()["detail"]
+    assert "init --grant" in answer.json()["detail"]
 
 
 def hooked(folder: Path, session: str = "one", **env: str) -> str:

@@ -261,13 +261,13 @@ def test_check_exits_with_one_where_a_block_trips(tmp_path: Path) -> None:
     assert (record["version"], record["status"], record["data"]["false_alarms"]) == (3, "active", 1)
 
 
-def test_gc_shows_first_and_does_it_when_told(tmp_path: Path) -> None:
+def test_maintenance_shows_first_and_then_does_it(tmp_path: Path) -> None:
     run("init", store=tmp_path)
     id = run("add", "episode", "We moved the vault", "--set", "created=100d", store=tmp_path)[1].strip()
     said = f"{id}  archive: summarized -> archived, older than 90 days\n"
-    assert run("gc", store=tmp_path) == (0, said)
-    document = json.loads(run("gc", "--apply", "--json", store=tmp_path)[1])
-    assert document["applied"] is True
+    assert run("store", "maintain", "--dry-run", store=tmp_path) == (0, said)
+    document = json.loads(run("store", "maintain", "--json", store=tmp_path)[1])
+    assert document["dry_run"] is False
     assert [(step["id"], step["was"], step["to"]) for step in document["steps"]] == [(id, "summarized", "archived")]
-    assert run("gc", store=tmp_path) == (0, "")
+    assert run("store", "maintain", store=tmp_path) == (0, "")
     assert run("undo", id, store=tmp_path)[1].splitlines()[0] == f"{id}  version 3, active"

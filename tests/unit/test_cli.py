@@ -73,7 +73,7 @@ def test_init_again_changes_nothing_and_says_so(known: dict[str, str]) -> None:
 
 
 def test_own_store_follows_a_person_across_projects(project: Path, tmp_path: Path, home: Path) -> None:
-    path = Path(ok("init", "--own"))
+    path = Path(ok("init", "--personal"))
     assert path.is_relative_to(home)
     ok("add", "instruction", "Answer in Celsius", "--personal")
     elsewhere = tmp_path / "elsewhere"
@@ -89,7 +89,7 @@ def test_adding_to_an_own_store_that_is_not_there_says_how_to_create_it() -> Non
 
 
 @pytest.mark.parametrize(
-    "args", [("stats",), ("add", "note", "x"), ("context", "x"), ("export",), ("doctor",), ("why", "x")]
+    "args", [("stats",), ("add", "note", "x"), ("context", "x"), ("store", "export"), ("doctor",), ("why", "x")]
 )
 def test_without_a_store_a_verb_says_how_to_create_one(args: tuple[str, ...], tmp_path: Path) -> None:
     result = run("--store", str(tmp_path), *args)
@@ -811,7 +811,7 @@ def test_stats_count_by_kind_and_status(known: dict[str, str]) -> None:
 def test_doctor_says_what_it_looked_at(known: dict[str, str]) -> None:
     found = document("doctor")
     assert found["ok"] is True
-    assert {"path", "sqlite", "schema", "counter", "embedder", "own store"} <= set(found["facts"])
+    assert {"path", "sqlite", "schema", "counter", "embedder", "personal store"} <= set(found["facts"])
     assert ok("doctor").endswith("ok")
 
 
@@ -823,8 +823,8 @@ def test_doctor_names_the_counter_that_the_store_was_counted_with(tmp_path: Path
 
 def test_doctor_names_what_a_restore_left_beside_the_store(project: Path) -> None:
     ok("add", "note", "Told once")
-    ok("backup", "monday.db")
-    ok("restore", "monday.db", "--replace")
+    ok("store", "backup", "monday.db")
+    ok("store", "restore", "monday.db", "--yes")
     store = project / ".foveate" / "state.db"
     for name in ("state.db.0a1b2c3d.restoring", "state.db.bak"):
         store.with_name(name).write_bytes(b"")
@@ -856,64 +856,64 @@ def test_doctor_fix_makes_a_lost_index_anew(known: dict[str, str], project: Path
 
 def test_backup_is_a_store_of_its_own(known: dict[str, str], project: Path, tmp_path: Path) -> None:
     target = tmp_path / "copy.db"
-    assert str(target) in ok("backup", str(target))
+    assert str(target) in ok("store", "backup", str(target))
     restored = tmp_path / "restored"
     ok("init", "--store", str(restored))
     (restored / ".foveate" / "state.db").write_bytes(target.read_bytes())
     assert "6380" in ok("show", known["fact"], "--store", str(restored))
-    assert run("backup", str(target)).exit_code == 1, "an existing file is not overwritten"
+    assert run("store", "backup", str(target)).exit_code == 1, "an existing file is not overwritten"
 
 
 def test_export_and_import_are_lossless(known: dict[str, str], tmp_path: Path) -> None:
     ok("add", "decision", "Ünïcode ✓", "--set", 'alternatives=["a"]', "--tag", "t", "--pin")
     ok("add", "note", "of one session", "--session", "s1")
     ok("edit", known["rule"], "--retire")
-    lines = ok("export").splitlines()
+    lines = ok("store", "export").splitlines()
     file = tmp_path / "out.jsonl"
-    ok("export", str(file))
+    ok("store", "export", str(file))
     assert file.read_text("utf-8").splitlines() == lines
     fresh = str(tmp_path / "fresh")
     ok("init", "--store", fresh)
-    found = document("import", str(file), "--store", fresh)
+    found = document("store", "import", str(file), "--store", fresh)
     assert (found["added"], found["known"], found["links"]) == (6, 0, 1)
-    assert ok("export", "--store", fresh).splitlines() == lines
-    again = ok("import", "-", "--store", fresh, stdin="\n".join(lines))
+    assert ok("store", "export", "--store", fresh).splitlines() == lines
+    again = ok("store", "import", "-", "--store", fresh, stdin="\n".join(lines))
     assert again.startswith("0 added, 6 known already")
 
 
-def test_export_overwrites_a_file_only_by_force(known: dict[str, str], tmp_path: Path) -> None:
+def test_export_overwrites_a_file_only_with_yes(known: dict[str, str], tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("mine", "utf-8")
-    result = run("export", str(file))
+    result = run("store", "export", str(file))
     assert result.exit_code == 2
-    assert "--force" in result.stderr
+    assert "--yes" in result.stderr
     assert file.read_text("utf-8") == "mine"
-    ok("export", str(file), "--force")
+    ok("store", "export", str(file), "--yes")
     assert known["fact"] in file.read_text("utf-8")
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["notes.txt"]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs a device")
-def test_export_into_a_device_needs_no_force(known: dict[str, str]) -> None:
-    ok("export", os.devnull)
+def test_export_into_a_device_needs_no_yes(known: dict[str, str]) -> None:
+    ok("store", "export", os.devnull)
     assert not Path(os.devnull).is_file()
 
 
 def test_export_says_how_many_records_the_scope_does_not_see(known: dict[str, str], tmp_path: Path) -> None:
     file = tmp_path / "out.jsonl"
-    assert "not exported" not in run("export", str(file)).stderr
+    assert "not exported" not in run("store", "export", str(file)).stderr
     for n in range(2):
         ok("add", "note", f"Private thing number {n}", "--user", "ada")
     expected = "foveate: 2 records of other users, agents or sessions were not exported.\n"
-    for args in (("export",), ("export", "--json"), ("export", str(file), "--force")):
+    for args in (("store", "export"), ("store", "export", "--json"), ("store", "export", str(file), "--yes")):
         assert expected in run(*args).stderr
-    assert expected in run("export", "--user", "ben").stderr
-    assert "not exported" not in run("export", "--user", "ada").stderr
+    assert expected in run("store", "export", "--user", "ben").stderr
+    assert "not exported" not in run("store", "export", "--user", "ada").stderr
 
 
 def test_import_of_a_bad_line_names_the_line_and_writes_nothing(tmp_path: Path) -> None:
     good = {"id": "note_1", "kind": "note", "text": "fine"}
-    result = run("import", "-", stdin=json.dumps(good) + "\n{nonsense\n")
+    result = run("store", "import", "-", stdin=json.dumps(good) + "\n{nonsense\n")
     assert result.exit_code == 2
     assert "Line 2" in result.stderr
     assert document("stats")["records"] == {}
@@ -923,7 +923,7 @@ def test_import_of_a_bad_line_names_the_line_and_writes_nothing(tmp_path: Path) 
 def test_export_ends_quietly_when_its_reader_leaves(project: Path) -> None:
     with foveate.open(project) as engine:
         engine.store.add_many(("note", f"Note number {n} of many, to fill the pipe", {}) for n in range(2000))
-    command = f"'{sys.executable}' -m foveate export | head -n 1"
+    command = f"'{sys.executable}' -m foveate store export | head -n 1"
     done = subprocess.run(["bash", "-c", command], capture_output=True, check=False)
     assert done.stdout.startswith(b'{"id":"note_')
     assert done.stderr == b""
@@ -1005,25 +1005,32 @@ def embed_with(project: Path, embedder: str) -> None:
     (project / ".foveate" / "config.toml").write_text(f'embedder = "{embedder}"\n', "utf-8")
 
 
-def test_embed_gives_every_record_a_vector_and_drops_the_old_ones_where_told(project: Path) -> None:
+def test_maintenance_gives_every_record_a_vector_and_drops_others_only_by_name(project: Path) -> None:
     ok("add", "note", "Redis runs on port 6379")
-    assert run("embed").exit_code == 2
+    assert run("store", "maintain", "--only", "vectors").exit_code == 2
     embed_with(project, "hash:32")
-    assert document("embed") == {"schema_version": 1, "made": 1, "remaining": 0, "reason": "", "dropped": {}}
-    assert document("embed")["made"] == 0
+    (step,) = document("store", "maintain", "--only", "vectors")["steps"]
+    assert (step["verb"], step["number"], step["error"]) == ("embed", 1, "")
+    assert document("store", "maintain", "--only", "vectors")["steps"] == []
     embed_with(project, "hash:64")
     warned = document("context", "the port of Redis")["warnings"]
     assert any("1 records have no vector by this embedder yet" in warning for warning in warned)
     facts = document("doctor")["facts"]
-    assert facts["vectors"] == "0; 1 records have none yet: `foveate embed`"
-    assert facts["unused vectors"].startswith("1 of hash:32:1 (0.0 MB); `foveate embed --prune`")
-    assert document("embed", "--prune")["dropped"] == {"hash:32:1": 1}
+    assert facts["vectors"] == "0; 1 records have none yet: `foveate store maintain`"
+    assert facts["unused vectors"].startswith("1 of hash:32:1 (0.0 MB); `foveate store maintain --only unused-vectors`")
+    refused = run("store", "maintain", "--only", "unused-vectors")
+    assert (refused.exit_code, "1 records have no vector" in refused.stderr) == (2, True)
+    assert ok("store", "maintain").startswith("1 record  embed: no vector -> vector")
+    assert "unused vectors" in document("doctor")["facts"]
+    assert document("store", "maintain", "--only", "unused-vectors", "--dry-run")["steps"][0]["number"] == 1
+    dropped = ok("store", "maintain", "--only", "unused-vectors")
+    assert dropped == "1 vector  drop: kept -> gone, vectors of hash:32:1 are not used"
     assert document("context", "the port of Redis")["warnings"] == []
     facts = document("doctor")["facts"]
     assert (facts["vectors"], "unused vectors" in facts) == ("1, of every record", False)
 
 
-def test_embed_says_how_many_remain_where_the_embedder_does_not_answer(
+def test_maintenance_says_how_many_remain_if_the_embedder_does_not_answer(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from foveate.text.embed import HttpEmbedder
@@ -1034,8 +1041,7 @@ def test_embed_says_how_many_remain_where_the_embedder_does_not_answer(
     monkeypatch.setenv("FOVEATE_EMBED_URL", f"http://127.0.0.1:{port}/v1")
     monkeypatch.setattr(HttpEmbedder, "fingerprint", "openai:some:8")  # as if it had answered once
     embed_with(project, "openai:some")
-    result = run("embed")
+    result = run("store", "maintain")
     assert result.exit_code == 1
-    assert result.stdout.strip() == "0 records given a vector, 1 without one."
-    assert "does not answer" in result.stderr
+    assert "1 records have no vector" in result.stderr
     assert "gave no answer" in result.stderr

@@ -57,73 +57,71 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-# --- index ---------------------------------------------------------------------------------------------------------
+# --- init --code ---------------------------------------------------------------------------------------------------
 
 
-def test_index_counts_what_it_holds_and_says_what_it_did(shop: Path) -> None:
-    first = run("index")
-    rows = dict(line.split(maxsplit=1) for line in first.stdout.splitlines() if not line.startswith(("set", "read")))
+def test_init_with_code_counts_what_is_indexed_and_says_what_it_did(shop: Path) -> None:
+    first = run("init", "--code")
+    path, *lines = first.stdout.splitlines()
+    assert path == str(shop / ".foveate")
+    rows = dict(line.split(maxsplit=1) for line in lines if not line.startswith("read"))
     assert rows["files"] == "5 (28 lines)"
     assert rows["languages"] == "python 2, markdown 1, rst 1, toml 1"
-    assert "set aside      2: binary 1, lock file 1" in first.stdout
+    assert rows["skipped"].startswith("2: binary 1, lock file 1")
     assert "read as lines  rst 1" in first.stdout
-    assert "foveate: created" in first.stderr
     assert "5 parsed, 0 moved, 0 removed in " in first.stderr
     (shop / "shop/cart.py").rename(shop / "shop/basket.py")
     (shop / "README.md").unlink()
-    assert "0 parsed, 1 moved, 1 removed" in run("index").stderr
+    again = run("init", "--code")
+    assert again.stdout.startswith("files ")
+    assert "0 parsed, 1 moved, 1 removed" in again.stderr
 
 
-def test_index_as_json_holds_everything(shop: Path) -> None:
+def test_init_with_code_as_json_holds_everything(shop: Path) -> None:
     write(shop, {"shop/broken.py": "def f(:\n", "shop/key.py": 'KEY = "AKIAIOSFODNN7EXAMPLE"\n'})
-    found = document("index", "--aside")
-    assert found["root"] == str(shop)
-    assert (found["files"], found["broken"], found["redacted"]) == (7, 1, 1)
-    assert found["refreshed"]["parsed"] == 7
-    assert found["read_as_lines"] == {"rst": 1}
-    assert {one["path"]: one["reason"] for one in found["aside_paths"]} == {
-        "logo.png": "binary",
-        "package-lock.json": "lock file",
-    }
-    assert "aside_paths" not in document("index")
+    found = document("init", "--code")
+    assert (found["path"], found["created"]) == (str(shop / ".foveate"), True)
+    code = found["code"]
+    assert code["root"] == str(shop)
+    assert (code["files"], code["broken"], code["redacted"]) == (7, 1, 1)
+    assert code["refreshed"]["parsed"] == 7
+    assert code["read_as_lines"] == {"rst": 1}
+    assert "code" not in document("init")
 
 
-def test_full_index_parses_every_file_again() -> None:
-    ok("index")
-    assert document("index")["refreshed"]["parsed"] == 0
-    assert document("index", "--full")["refreshed"]["parsed"] == 5
+def test_full_index_parses_every_file_again(shop: Path) -> None:
+    ok("init", "--code")
+    assert document("init", "--code")["code"]["refreshed"]["parsed"] == 0
+    with foveate.open(shop) as engine:
+        assert engine.code.index(full=True).parsed_files == 5
 
 
 def test_folder_that_is_no_repository_is_looked_at_once_it_is_indexed(tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     write(plain, {"tools/greet.py": "def greet(name):\n    return name\n"})
-    for verb in (
-        (
-            "code",
-            "map",
-        ),
-        ("code", "docs"),
-        ("search", "--code", "greet"),
-    ):
-        assert "`foveate index` makes it one" in refused(run("--store", str(plain), *verb), 2)
-    ok("index", str(plain))
-    assert "greet.py" in ok("--store", str(plain), "code", "map")
-    assert "def greet(name)" in ok("--store", str(plain), "context", "greet somebody")
+    at = ("--store", str(plain))
+    for verb in (("code", "map"), ("code", "docs"), ("search", "--code", "greet")):
+        assert "`foveate init --code` makes it one" in refused(run(*at, *verb), 2)
+    ok("init", *at)
+    assert "def greet(name)" not in ok(*at, "context", "greet somebody")
+    ok("init", "--code", *at)
+    assert "greet.py" in ok(*at, "code", "map")
+    assert "def greet(name)" in ok(*at, "context", "greet somebody")
 
 
 def test_index_of_a_folder_inside_says_what_is_indexed(shop: Path) -> None:
-    ok("index")
-    result = run("index", "shop", "--json")
-    assert json.loads(result.stdout)["root"] == str(shop)
+    ok("init", "--code")
+    result = run("init", "--code", "--store", "shop", "--json")
+    assert json.loads(result.stdout)["code"]["root"] == str(shop)
     assert "belongs to" in result.stderr
 
 
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("index", "nowhere"), "'nowhere' does not exist"),
-        (("index", "README.md"), "'README.md' is a file"),
-        (("index", ".", "--store", "."), "give one of them"),
+        (("init", "--code", "--store", "nowhere"), "'nowhere' is not a folder"),
+        (("init", "--code", "--store", "README.md"), "'README.md' is not a folder"),
+        (("init", "--code", "--personal"), "--personal takes none of"),
         (("code", "map", "--budget", "0"), "positive"),
         (("code", "map", "--budget", "many"), "not a valid integer"),
         (("code", "map", " "), "empty"),
@@ -132,13 +130,13 @@ def test_index_of_a_folder_inside_says_what_is_indexed(shop: Path) -> None:
     ],
 )
 def test_what_cannot_be_meant_is_refused(args: tuple[str, ...], said: str) -> None:
-    ok("index")
+    ok("init", "--code")
     assert said in refused(run(*args), 2)
 
 
 def test_index_warns_where_contexts_do_not_look_at_it(shop: Path) -> None:
     write(shop, {".foveate/config.toml": "[code]\nenabled = false\n"})
-    assert "code.enabled = false" in run("index").stderr
+    assert "code.enabled = false" in run("init", "--code").stderr
     assert "def price_of" not in ok("context", "price discount")
 
 
@@ -146,14 +144,8 @@ def test_empty_repository_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     git(tmp_path / "empty", "init")
     for verb, said in (
-        (("index",), "nothing to index"),
-        (
-            (
-                "code",
-                "map",
-            ),
-            "the map is empty",
-        ),
+        (("init", "--code"), "no files to index"),
+        (("code", "map"), "the map is empty"),
         (("search", "--code", "x"), "nothing"),
     ):
         result = run("--store", str(tmp_path / "empty"), *verb)
@@ -204,7 +196,7 @@ def test_question_decides_what_the_map_shows_where_room_is_short() -> None:
 
 
 def test_map_that_cannot_hold_a_line_is_over_budget() -> None:
-    ok("index")
+    ok("init", "--code")
     assert "3 tokens are too few" in refused(run("code", "map", "--budget", "3"), 5)
 
 
@@ -273,13 +265,13 @@ def test_one_section_of_the_docs_is_printed_alone() -> None:
     ],
 )
 def test_every_kind_of_code_can_be_expanded(id: str, holds: str) -> None:
-    ok("index")
+    ok("init", "--code")
     assert holds in ok("show", id)
 
 
 @pytest.mark.parametrize("id", ["code:shop/prices.py::price", "code:shop/gone.py::f", "file:gone.py", "docs:gone"])
 def test_code_that_is_not_there_cannot_be_expanded(id: str) -> None:
-    ok("index")
+    ok("init", "--code")
     refused(run("show", id), 3)
 
 
@@ -294,7 +286,7 @@ def test_context_in_a_repository_needs_no_configuration() -> None:
 
 
 def test_context_can_leave_the_code_out() -> None:
-    ok("index")
+    ok("init", "--code")
     assert "price_of" not in ok("context", "price discount", "--no-code")
     text = ok("context", "price discount", "--without", "repo_map", "--without", "codebase")
     assert "## Repository Map" not in text
@@ -388,10 +380,22 @@ def test_doctor_tells_how_the_index_stands_without_touching_it(shop: Path) -> No
     past = time.time() - 60
     for name in FILES:
         os.utime(shop / name, (past, past))
-    ok("index")
+    ok("init", "--code")
     assert document("doctor")["facts"]["code"].endswith("definitions, up to date")
     write(shop, {"shop/prices.py": "BULK = 11\n"})
     assert "1 files have changed" in document("doctor")["facts"]["code"]
+
+
+def test_doctor_lists_the_files_that_are_skipped(shop: Path) -> None:
+    ok("init")
+    assert document("doctor")["skipped"] == []
+    ok("init", "--code")
+    skipped = [{"path": "logo.png", "reason": "binary"}, {"path": "package-lock.json", "reason": "lock file"}]
+    assert document("doctor")["skipped"] == skipped
+    assert "logo.png  binary\n" in ok("doctor")
+    write(shop, {f"data/{n:02}.bin": "\0" for n in range(30)})
+    ok("init", "--code")
+    assert "and 12 more; --json lists all" in ok("doctor")
 
 
 def test_doctor_misses_git_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -434,7 +438,7 @@ def test_short_work_draws_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_nothing_is_drawn_into_a_pipe() -> None:
-    assert "\r" not in run("index").stderr
+    assert "\r" not in run("init", "--code").stderr
 
 
 def test_a_git_file_that_names_another_repository_is_no_worktree_of_it(tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ def test_a_wrong_setting_says_what_to_write(spec: str, message: str) -> None:
         open_summarizer(spec)
 
 
-# --- on write, by `compact`, never by `compute` ----------------------------------------------------------------------
+# --- on write, by maintenance, never by a context --------------------------------------------------------------------
 
 
 def test_a_model_is_asked_by_maintenance_and_never_by_a_context(endpoint: Endpoint) -> None:
@@ -214,11 +214,13 @@ def test_the_command(endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.Mon
 
     run("init")
     run("add", "episode", LONG)
-    assert "summarizer = " in run("compact").stderr
-    assert "1 records have" in run("compact", "--dry-run").stdout
+    assert "summarizer = " in run("store", "maintain", "--only", "summaries").stderr
+    assert "1 record  summarize" in run("store", "maintain", "--only", "summaries", "--dry-run").stdout
     (tmp_path / ".foveate" / "config.toml").write_text(f'summarizer = "openai:small@{endpoint.url}"\n', "utf-8")
-    assert json.loads(run("compact", "--json").stdout)["rewritten"] == 1
+    (step,) = json.loads(run("store", "maintain", "--json").stdout)["steps"]
+    assert (step["verb"], step["number"], step["error"]) == ("summarize", 1, "")
     assert len((tmp_path / ".foveate" / "costs.jsonl").read_text("utf-8").splitlines()) == 1
     endpoint.says = "no"
     run("add", "episode", "Again. " + LONG)
-    assert "not the JSON object" in run("compact").stderr
+    failed = run("store", "maintain")
+    assert (failed.exit_code, "not the JSON object" in failed.stderr) == (1, True)

@@ -41,7 +41,7 @@ def refused(url: str, statement: str = "select 1") -> FoveateError:
         ("eve", "postgres", "", Denied, "pg_hba.conf has no entry"),
         ("gone", "postgres", "", Denied, "no such role"),
         ("postgres:s3cret", "nope", "", StoreError, "no such database. Create it"),
-        ("ada:right", "postgres", "create schema foveate", Denied, "foveate role grant ROLE"),
+        ("ada:right", "postgres", "create schema foveate", Denied, "foveate init --grant ROLE"),
         ("ada:right", "postgres", "create extension vector", StoreError, "have a superuser run `create extension vector`"),
         ("postgres", "postgres", "select 1 / 0", StoreError, "division by zero"),
     ],

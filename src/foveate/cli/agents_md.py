@@ -1,8 +1,8 @@
-"""`export agents-md`: the stable part of what is known, as a block in AGENTS.md that every coding agent reads.
+"""`foveate store export --agents-md`: what a project knows, as a block in AGENTS.md that every coding agent reads.
 
-Rules, ways of doing things and the worst gotchas of the project itself: nothing of one person or agent, nothing that only
-tools or the repository said, and nothing that depends on a question or a clock. The bytes are the same until the content is
-not, and everything around the block stays as it is.
+The block holds rules, patterns, procedures and the worst gotchas of the project itself. It holds nothing of one person or
+agent, nothing that only tools or the repository said, and nothing that depends on a query or a clock: its bytes stay the
+same until the records change. The rest of the file stays as it is.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from foveate.engine import Engine
     from foveate.types import Record
 
-FILE = "AGENTS.md"
+DEFAULT_FILE = "AGENTS.md"
 MAX_LINES = 60
-SHARES = (
+SECTIONS = (
     ("Rules", ("censor", "instruction"), 24),
     ("How it is done here", ("pattern", "procedure"), 11),
     ("Gotchas", ("gotcha",), 11),
 )
-"""Headings, kinds, and how many of each at most: together with headings and marks, fewer than `MAX_LINES`."""
+"""Heading, kinds and maximum number of records of each section. With headings and marks, fewer than `MAX_LINES`."""
 
-MAX_LINE = 400
-"""Characters of a line: what is longer has no place in a file that is read at every start."""
+MAX_LINE_CHARS = 400
+"""Agents read the file at every start, so a record that is longer is left out or shortened."""
 
 
-def export_agents_md(call: Call, file: str, *, check: bool) -> None:
-    """Write the block into a file, or say whether it is up to date."""
+def write_block(call: Call, file: str, *, check: bool) -> None:
+    """Write the block into a file, or with `check` only tell whether it is up to date there."""
     with call.open() as engine:
         lines = list(block(engine))
     if file == STDIN:
@@ -50,7 +50,7 @@ def export_agents_md(call: Call, file: str, *, check: bool) -> None:
     if call.as_json:
         call.print_json({"path": file, "lines": len(lines), "changed": stale and not check, "stale": stale and check})
     elif check:
-        say(f"{file} is {'stale: `foveate export agents-md` renews it' if stale else 'up to date'}.")
+        say(f"{file} is {'out of date: `foveate store export --agents-md` renews it' if stale else 'up to date'}.")
     else:
         say(f"{len(lines)} lines in {file}" if stale else f"{file} is up to date; nothing was changed.")
     if check and stale:
@@ -58,27 +58,27 @@ def export_agents_md(call: Call, file: str, *, check: bool) -> None:
 
 
 def block(engine: Engine) -> Iterator[str]:
-    """The lines of the block, marks included."""
+    """Yield the lines of the block, marks included."""
     yield BEGIN
     yield "## What this project knows"
     yield ""
-    yield "Kept by foveate, and replaced as a whole: edit with `foveate add`, `foveate edit` and `foveate forget`."
-    for heading, kinds, most in SHARES:
-        lines = [line for record in _chosen(engine, kinds, most) if (line := _line(record))]
+    yield "Written by foveate and replaced as a whole. To change it, use `foveate add`, `foveate edit` and `foveate forget`."
+    for heading, kinds, limit in SECTIONS:
+        lines = [line for record in _most_salient(engine, kinds, limit) if (line := _line(record))]
         if lines:
             yield from ("", f"### {heading}", "", *lines)
     yield END
 
 
-def _chosen(engine: Engine, kinds: tuple[str, ...], most: int) -> list[Record]:
-    """What matters most of some kinds, in the order in which it came to be known."""
+def _most_salient(engine: Engine, kinds: tuple[str, ...], limit: int) -> list[Record]:
+    """Return the most salient records of some kinds, in the order in which they were created."""
     from foveate.tasks.task import NO_LIMIT
     from foveate.types import NO_FILTERS, Scope
 
     with engine.store.data.store.read(Scope(engine.scope.project)) as reader:
         found = [*reader.always_on(kinds), *reader.most_salient(kinds, NO_LIMIT, NO_FILTERS)]
     shared = {r.id: r for r in found if r.trust in ("user", "agent") and r.status == "active" and _is_shared(r)}
-    best = sorted(shared.values(), key=lambda r: (-r.salience, r.created, r.id))[:most]
+    best = sorted(shared.values(), key=lambda r: (-r.salience, r.created, r.id))[:limit]
     return sorted(best, key=lambda r: (kinds.index(r.kind), r.created, r.id))
 
 
@@ -87,7 +87,7 @@ def _is_shared(record: Record) -> bool:
 
 
 def _line(record: Record) -> str:
-    """One line of Markdown; a mark within it would end the block."""
+    """Return a record as one line of Markdown, or an empty string. A comment within it would end the block."""
     from foveate.pipeline.assembly import render_line
     from foveate.types import LEVELS, Candidate
 
@@ -98,7 +98,7 @@ def _line(record: Record) -> str:
 
 
 def _is_one_line(text: str) -> bool:
-    return "\n" not in text.strip() and len(text) <= MAX_LINE
+    return "\n" not in text.strip() and len(text) <= MAX_LINE_CHARS
 
 
 def _with_block(text: str, lines: list[str], name: str) -> str:

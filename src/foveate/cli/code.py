@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from foveate.cli.call import Call, Verb, VerbGroup, pass_call, read_text, say
-from foveate.cli.render import Line, pairs, print_lines, text_line, title
+from foveate.cli.render import Line, print_lines, text_line, title
 from foveate.code.model import NO_CODE_MESSAGE
 from foveate.errors import BudgetError, InputError, SourceError
 from foveate.operations import json
 
 if TYPE_CHECKING:
-    from foveate.code.indexing import IndexUpdate
     from foveate.code.search import DefinitionHit, FileHit
-    from foveate.code.snapshot import Workspace
     from foveate.engine import Engine
 
 MAX_NAMED = 8
-"""Languages, reasons and files that a line names. It counts the others."""
+"""Files that a line names. It counts the others."""
 
 
 def _open(call: Call) -> Engine:
@@ -131,88 +127,4 @@ def _hit_line(hit: DefinitionHit | FileHit, where: str, name: str) -> Line:
     return [(f"{hit.relevance:.2f}  ", "dim"), (where, "cyan"), (f"  {name}", ""), (f"  {features}", "dim")]
 
 
-# --- index ---------------------------------------------------------------------------------------------------------
-
-
-@click.command(cls=Verb)
-@click.argument("path", required=False, type=click.Path(path_type=Path))
-@click.option("--full", is_flag=True, help="Build it anew.")
-@click.option("--aside", is_flag=True, help="List what is set aside, and why.")
-@pass_call
-def index(call: Call, path: Path | None, full: bool, aside: bool) -> None:
-    """Index the code of a project.
-
-    PATH is a folder of it; else the current directory. Contexts bring the index up to date by themselves, so this is needed
-    only for a folder that is neither a repository nor has a manifest: from then on its files are looked at.
-    """
-    _go_to(call, path)
-    with call.open(code=True, create=True) as engine:
-        began = perf_counter()
-        code = engine.code.workspace
-        if full:
-            code.index.clear()
-        done = code.refresh()
-        _print_index(call, code, done, perf_counter() - began, aside)
-
-
-def _go_to(call: Call, path: Path | None) -> None:
-    """Make a folder that is named as an argument the place of the call."""
-    if path is not None and call.store is not None:
-        raise InputError("PATH and --store name the same thing; give one of them.")
-    call.store = path or call.store
-    folder = call.store or Path()
-    if not folder.is_dir():
-        what = "is a file; name the folder that it is in" if folder.exists() else "does not exist"
-        raise InputError(f"{str(folder)!r} {what}.")
-    place = call.place()
-    if place.files != folder.absolute().resolve() and not place.files.samefile(folder):
-        say(f"{str(folder)!r} belongs to {str(place.files)!r}, which is indexed as a whole.")
-    if place.settings.get("code", {}).get("enabled") is False:
-        say("warning: contexts do not look at it, because config.toml says code.enabled = false.")
-
-
-def _print_index(call: Call, code: Workspace, done: IndexUpdate, seconds: float, aside: bool) -> None:
-    with code.index.open_reader() as reader:
-        found, excluded = reader.stats(), reader.exclusions()
-    lines = json.read_as_lines(found["languages"])
-    took = f"{done.parsed_files:,} parsed, {done.moved_files:,} moved, {done.removed_files:,} removed in {seconds:.1f} s"
-    if call.as_json:
-        listed = [{"path": one.path, "reason": one.reason} for one in excluded] if aside else None
-        call.print_json({**json.code_index(code, done, seconds), **({"aside_paths": listed} if aside else {})})
-        return
-    print_lines(_index_lines(found, lines))
-    if aside:
-        print_lines([[], *(([(one.path, "cyan"), (f"  {one.reason}", "")]) for one in excluded)])
-    for note in done.notes:
-        say(f"warning: {note}")
-    if not found["files"]:
-        say(f"there is nothing to index in {str(code.root)!r}.")
-    say(took)
-
-
-def _index_lines(found: Mapping[str, Any], lines: Mapping[str, int]) -> list[Line]:
-    aside = found["aside"]
-    return pairs(
-        [
-            ("files", f"{found['files']:,} ({found['lines']:,} lines)"),
-            ("definitions", f"{found['definitions']:,}"),
-            ("languages", _counted(found["languages"])),
-            ("read as lines", _counted(lines)),
-            ("set aside", f"{sum(aside.values()):,}: {_counted(aside)}" if aside else ""),
-            ("syntax errors", _files(found["broken"])),
-            ("redacted", _files(found["redacted"])),
-        ]
-    )
-
-
-def _counted(numbers: Mapping[str, int]) -> str:
-    named = [f"{name or 'unknown'} {number:,}" for name, number in numbers.items()]
-    more = len(named) - MAX_NAMED
-    return ", ".join(named[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def _files(number: int) -> str:
-    return "" if not number else f"{number:,} file{'s' if number > 1 else ''}"
-
-
-VERBS: dict[str, Any] = {"index": index, "code": code}
+VERBS: dict[str, Any] = {"code": code}

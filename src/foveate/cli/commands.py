@@ -8,7 +8,7 @@ from __future__ import annotations
 
 COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Every day": {
-        "init": ("store", "Create a project's store, .foveate/."),
+        "init": ("init", "Create a project's store, .foveate/, and print its path."),
         "context": ("contexts", "Compute a context and print what the model should see."),
         "remember": ("remember", "Store conversations, transcripts, logs and memory files."),
         "add": ("memory", "Store a record and print its id."),
@@ -32,7 +32,6 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Code": {
         "code map": ("code", "Print the map of the repository: the files and definitions that matter most."),
         "code docs": ("code", "Print what the documents and manifests of the repository say."),
-        "index": ("code", "Index the code of a project."),
     },
     "Tasks": {
         "task add": ("tasks", "Add a task and print its id."),
@@ -43,7 +42,6 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "task release": ("tasks", "Release the claims on a task, of --agent, or both, and print their number."),
         "task done": ("tasks", "Complete a task, which ends every claim on it."),
         "task fail": ("tasks", "Mark a task as failed, which ends every claim on it."),
-        "task answer": ("tasks", "Answer an open question and print the decision's id."),
         "task handoff": ("tasks", "Learn from the handoff in FILE and end its task."),
     },
     "Agents": {
@@ -57,22 +55,15 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "token create": ("token", "Make a token; prints it, this once."),
         "token list": ("token", "List the tokens, without their secrets."),
         "token revoke": ("token", "Have a token end now, also in a running service."),
-        "role grant": ("role", "Let ROLE see and change this project, or that of --project."),
-        "role revoke": ("role", "Take this project, or that of --project, from ROLE."),
-        "role list": ("role", "List the roles, each with the projects that it sees."),
     },
     "Store": {
-        "stats": ("store", "Count what the store holds, and measure how well contexts serve."),
-        "doctor": ("doctor", "Examine store, indexes, settings, profiles and hooks."),
-        "gc": ("maintenance", "Move old and proven records on, and drop what is beyond its retention."),
-        "compact": ("context_use", "Have a language model write better summaries."),
-        "embed": ("embed", "Give a vector to every record that has none."),
-        "backup": ("store", "Copy the store to a file, while others write."),
-        "restore": ("store_copy", "Put a backup in the place of the store."),
-        "copy": ("store_copy", "Copy a whole store into another, between files and PostgreSQL databases."),
-        "migrate": ("store_copy", "Bring the store to this foveate's schema."),
-        "export": ("store", "Write records and links as lines of JSON."),
-        "import": ("importing", "Read what `export` wrote, or what other programs did."),
+        "stats": ("doctor", "Count records and claims, and measure how well contexts serve."),
+        "doctor": ("doctor", "Check the store, indexes, settings, profiles, database roles and hooks."),
+        "store backup": ("store", "Copy the store to a new file or into a database, while others write."),
+        "store restore": ("store", "Replace the store by a backup, from a file or a database."),
+        "store export": ("store", "Write records, their history and links as lines of JSON."),
+        "store import": ("store", "Read an export of foveate; `-` reads stdin."),
+        "store maintain": ("store", "Run the maintenance that is due."),
     },
     "Tuning": {
         "profile": ("profile", "List profiles, or print one as TOML with the layer that set each value."),

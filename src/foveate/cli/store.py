@@ -1,250 +1,255 @@
-"""`init`, `stats`, `backup`, `export`: the store as a whole."""
+"""`foveate store`: back up, restore, export, import and maintain a whole store."""
 
 from __future__ import annotations
 
 import json
 import os
 import stat
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import closing, suppress
+import sys
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from foveate.cli.call import STDIN, Call, Verb, pass_call, say, scoped
-from foveate.errors import InputError
-from foveate.project.locate import CONFIG_FILE
+from foveate.cli.call import STDIN, Call, Verb, VerbGroup, decode_text, pass_call, say
+from foveate.cli.render import Bar, print_lines, table
+from foveate.errors import Conflict, InputError
+from foveate.store.database_url import expand_env, refers_to_database
 from foveate.types import Scope
 
 if TYPE_CHECKING:
-    from foveate.project.project import Place
-    from foveate.receipts.metrics import Metric
+    from foveate.engine.store_tools import Job
+    from foveate.records.lifecycle import Step
+    from foveate.store.sql.queries import SchemaStatus
+
+T = TypeVar("T")
 
 FILE = click.Path(dir_okay=False, allow_dash=True, path_type=str)
-AGENTS_MD = "agents-md"
-SQLITE = b"SQLite format 3"
-"""How a database begins, a store or another program's."""
-RECORD = '{"id":'
-"""How an exported line begins that is a record, and neither history nor a link."""
+SQLITE_HEADER = b"SQLite format 3"
+RECORD_PREFIX = '{"id":'
+"""Start of an exported line that is a record; history and links begin differently."""
+
+JOBS = ("lifecycle", "retention", "vectors", "summaries", "unused-vectors")
+"""As `foveate.engine.store_tools.JOBS`, which imports the engine."""
 
 
-@click.command(cls=Verb)
-@click.option("--own", is_flag=True, help="Your own store, which follows you across projects, instead of the project's.")
-@pass_call
-def init(call: Call, own: bool) -> None:
-    """Create a project's store, .foveate/.
+@click.group(cls=VerbGroup)
+def store() -> None:
+    """Back up, restore, export, import and maintain the whole store.
 
-    At the root of the repository, or in the current directory where there is none; prints where it is. With the URL of a
-    PostgreSQL database, `--store URL --project NAME`, the state is there, and .foveate/config.toml says so from then on.
+    A backup holds everything: all projects and users, history, receipts and vectors. An export holds the records that the
+    scope may see.
     """
-    if not own and call.place().shared is not None:
-        _share(call)
-        return
-    path, created = _create_own(call) if own else _create(call)
-    if call.as_json:
-        call.print_json({"path": str(path), "created": created})
-        return
-    click.echo(str(path))
-    if not created:
-        say("it exists already; nothing was changed.")
 
 
-def _create(call: Call) -> tuple[Path, bool]:
-    from foveate import factory
-
-    place = call.place()
-    created = not place.store.exists()
-    factory.open(place.root, project=call.project).close()
-    return place.folder, created
+# --- backup and restore --------------------------------------------------------------------------------------------
 
 
-def _share(call: Call) -> None:
-    """Put a project's state into a shared database: its tables where there are none yet, then a line in the settings."""
-    from foveate import factory
-    from foveate.project import project
-    from foveate.store.database_url import mask_passwords
-
-    place = call.place()
-    if place.store.exists():
-        raise InputError(
-            f"{str(place.store)!r} holds this project's state. Take it along with `foveate copy`, or move it away."
-        )
-    name = call.project_name()
-    text = _told_to_share(call, place, name)
-    factory.open(place.root, store=call.url, project=name, code=False).close()
-    project.create(place)
-    if text is not None:
-        (place.folder / CONFIG_FILE).write_text(text, "utf-8")
-    where = mask_passwords(place.shared or "")
-    if call.as_json:
-        call.print_json({"path": str(place.folder), "store": where, "project": name, "configured": text is not None})
-        return
-    click.echo(f"{where}  project {name}")
-
-
-def _told_to_share(call: Call, place: Place, name: str) -> str | None:
-    """config.toml with the lines that say so; None where it does already, or the environment does."""
-    from foveate.store.database_url import has_password
-
-    held = place.settings.get("project", {})
-    if call.url in (None, os.environ.get("FOVEATE_STORE")) or (place.settings.get("store"), held.get("name")) == (
-        call.url,
-        name,
-    ):
-        return None
-    config = place.folder / CONFIG_FILE
-    if "store" in place.settings or held:
-        raise InputError(f"{str(config)!r} has `store` or [project] already. Write there yourself what you want to change.")
-    if has_password(call.url or ""):
-        raise InputError(
-            f"The URL holds a password, and {str(config)!r} is no place for one. Write $FOVEATE_PASSWORD instead of it, in "
-            "single quotes, and set that variable; or keep it in ~/.pgpass."
-        )
-    before = config.read_text("utf-8") if config.exists() else ""
-    store, project = (json.dumps(text, ensure_ascii=False) for text in (call.url, name))
-    return f"store = {store}\n{before}\n[project]\nname = {project}\n"
-
-
-def _create_own(call: Call) -> tuple[Path, bool]:
-    from foveate.errors import StoreError
-    from foveate.project.project import own_store
-    from foveate.store.sqlite.store import SQLiteStore
-
-    path = own_store()
-    created = not path.exists()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreError(f"{str(path.parent)!r} cannot be created: {error.strerror}.") from None
-    if created:
-        SQLiteStore(path, counter=call.place().settings.get("counter", "o200k")).close()
-    return path, created
-
-
-@click.command(cls=Verb)
+@store.command("backup", cls=Verb)
+@click.argument("target")
+@click.option("--yes", is_flag=True, help="Replace the content of a database without asking.")
 @pass_call
-def stats(call: Call) -> None:
-    """Count what the store holds, and measure how well contexts serve.
+def backup(call: Call, target: str, yes: bool) -> None:
+    """Copy the store to a new file or into a database, while others write.
 
-    Each metric stands with its target: relevance of what was shown, use of the budget, refreshes a turn, the share of shown
-    items that answers used (`foveate feedback`), time to build a context, growth, confirmed facts.
+    `foveate store backup monday.db`. TARGET may be the URL of a PostgreSQL database: then everything is copied into it in
+    one transaction and compared row by row.
     """
-    with call.open() as engine:
-        found = engine.store.stats()
-    if call.as_json:
-        from foveate.operations.json import stats as to_json
-
-        call.print_json(to_json(found))
+    if refers_to_database(target):
+        _copy_into_database(call, expand_env(target), yes)
         return
-    from foveate.cli.render import pairs, print_lines, table
-
-    rows = []
-    for kind, by_status in found.records.items():
-        others = ", ".join(f"{number} {status}" for status, number in by_status.items() if status != "active")
-        rows.append((kind, str(by_status.get("active", 0)), others))
-    if rows:
-        print_lines([*table(("kind", "active", "others"), rows), []])
-    counts = ("project", "revision", "links", "history", "receipts", "receipt_bytes", "vectors")
-    rest = [(name.replace("_", " "), str(getattr(found, name))) for name in counts]
-    rest.append(("claims", f"{found.claims.active} active of {found.claims.claimed}"))
-    print_lines([*pairs(rest), []])
-    print_lines(table(("metric", "value", "target", ""), [_metric_row(*pair) for pair in found.metrics.items()], left=4))
-
-
-def _metric_row(name: str, metric: Metric) -> tuple[str, str, str, str]:
-    value = "-" if metric.value is None else f"{metric.value:g}"
-    few = f"{metric.measured} measured, too few" if metric.target != "monitored" and metric.measured else ""
-    verdict = {True: "holds", False: "missed", None: few}[metric.holds]
-    return (name.replace("_", " "), value, metric.target, verdict)
-
-
-@click.command(cls=Verb)
-@click.argument("target", type=click.Path(dir_okay=False, path_type=Path))
-@pass_call
-def backup(call: Call, target: Path) -> None:
-    """Copy the store to a file, while others write."""
-    from contextlib import closing
-
     from foveate.store.open import open_store
 
-    with closing(open_store(call.existing(), create=False)) as store:
-        store.backup(target)
-    size = target.stat().st_size
+    with closing(open_store(call.existing(), create=False)) as source:
+        source.backup(Path(target))
+    size = Path(target).stat().st_size
     if call.as_json:
-        call.print_json({"path": str(target), "bytes": size})
+        call.print_json({"path": target, "bytes": size})
     else:
         click.echo(f"{target}  {size} bytes")
 
 
-@click.command(cls=Verb)
-@click.argument("file", type=FILE, default=STDIN)
-@click.argument("target", type=FILE, required=False)
-@click.option("--force", is_flag=True, help="Overwrite FILE where it exists; never a database.")
-@click.option("--check", is_flag=True, help="With agents-md: write nothing, and exit with 1 where the block is stale.")
-@scoped
-@pass_call
-def export(call: Call, file: str, target: str | None, force: bool, check: bool, **scope: Any) -> None:
-    """Write records and links as lines of JSON.
+def _copy_into_database(call: Call, url: str, yes: bool) -> None:
+    from foveate.store.copy import copy_store
+    from foveate.store.open import open_store
 
-    To FILE, or to stdout (`-`). What is exported is what the scope may see, and stderr says how much is not: name an --agent
-    or a --user to export theirs.
-
-    `foveate export agents-md [TARGET]` is another thing: rules, ways of doing things and gotchas of the project as a block
-    of at most 60 lines in AGENTS.md, or in TARGET; the rest of that file stays as it is.
-    """
-    if file == AGENTS_MD:
-        from foveate.cli import agents_md
-
-        agents_md.export_agents_md(call, target or agents_md.FILE, check=check)
+    where = call.existing()
+    if where == url:
+        raise InputError("TARGET is the store itself; name another database.")
+    with closing(open_store(where, create=False)) as source:
+        with source.tables():
+            pass  # a role that may not copy the store learns that before the target is created
+        with closing(open_store(url)) as target:
+            copied = _confirm_replacing(lambda replace: copy_store(source, target, replace=replace, progress=_bar()), yes)
+            labels = {"source": source.label, "target": target.label}
+    if call.as_json:
+        call.print_json({**labels, "tables": {name: asdict(result) for name, result in copied.items()}})
         return
-    if target is not None or check:
-        raise click.UsageError("TARGET and --check belong to `foveate export agents-md`.")
+    rows = [(name, f"{result.rows:,}", result.hash) for name, result in copied.items()]
+    print_lines(table(("table", "rows", "hash"), rows, left=1))
+    say(f"{labels['target']} is equal to {labels['source']}: counts and hashes match.")
+
+
+def _confirm_replacing(action: Callable[[bool], T], yes: bool) -> T:
+    """Run an action that replaces a store only if its argument is True: with `yes`, or if the person agrees."""
+    try:
+        return action(yes)
+    except Conflict as error:
+        if yes or not sys.stdin.isatty():
+            raise
+        click.confirm(f"{error}\nReplace it?", abort=True, err=True)
+    return action(True)
+
+
+def _bar() -> Callable[[str, int, int], None] | None:
+    """Return a progress bar for a terminal, which is removed when the command ends."""
+    if not sys.stderr.isatty():
+        return None
+    bar = Bar("copying", "rows")
+    click.get_current_context().call_on_close(bar.close)
+
+    def progress(doing: str, done: int, total: int) -> None:
+        bar.doing = doing
+        bar(done, total)
+
+    return progress
+
+
+@store.command("restore", cls=Verb)
+@click.argument("source")
+@click.option("--yes", is_flag=True, help="Replace the content of the store without asking.")
+@pass_call
+def restore(call: Call, source: str, yes: bool) -> None:
+    """Replace the store by a backup, from a file or a database.
+
+    SOURCE is a file that `foveate store backup` wrote, or the URL of a PostgreSQL database. It is checked first, and an
+    older one is migrated; nothing is changed if it is damaged. The replaced content is kept in a file: stderr tells where.
+    """
+    from foveate.project import project
+    from foveate.store.open import open_store
+    from foveate.store.sqlite import files
+
+    place = call.place()
+    where = place.shared or str(place.store)
+    with _as_file(source, where) as file:
+        if place.shared is None:
+            project.create(place)
+            kept = _confirm_replacing(lambda replace: files.restore(file, where, replace=replace), yes)
+        else:
+            keep_in = Path() if refers_to_database(source) else file.parent
+            with closing(open_store(where)) as target:
+                kept = _confirm_replacing(
+                    lambda replace: files.restore_into_database(file, target, replace=replace, keep_in=keep_in), yes
+                )
+                where = target.label
+    if call.as_json:
+        call.print_json({"path": where, "kept": str(kept) if kept else None})
+        return
+    click.echo(where)
+    if kept:
+        say(f"what it held is kept in {kept}. Delete that if you do not need it: `foveate forget` does not reach it.")
+
+
+@contextmanager
+def _as_file(source: str, where: str) -> Iterator[Path]:
+    """Yield a backup as a file. A database is copied to one first."""
+    if not refers_to_database(source):
+        yield Path(source)
+        return
+    from foveate.store.open import open_store
+
+    url = expand_env(source)
+    if url == where:
+        raise InputError("SOURCE is the store itself; name another database.")
+    with TemporaryDirectory(prefix="foveate-") as folder:
+        file = Path(folder, "backup.db")
+        with closing(open_store(url, create=False)) as opened:
+            opened.backup(file)
+        yield file
+
+
+# --- export and import ---------------------------------------------------------------------------------------------
+
+
+@store.command("export", cls=Verb, scoped=True)
+@click.argument("file", type=FILE, required=False)
+@click.option("--yes", is_flag=True, help="Overwrite FILE without asking; a database is never overwritten.")
+@click.option("--agents-md", is_flag=True, help="Write rules, patterns and gotchas as a block in AGENTS.md, or in FILE.")
+@click.option("--check", is_flag=True, help="With --agents-md: write nothing, and exit with 1 if the block is out of date.")
+@pass_call
+def export(call: Call, file: str | None, yes: bool, agents_md: bool, check: bool) -> None:
+    """Write records, their history and links as lines of JSON.
+
+    Without FILE, or with `-`, writes to stdout. An export holds the records that the scope may see, and stderr tells how
+    many it does not: name a --user or an --agent to export theirs.
+
+    --agents-md writes something else: at most 60 lines for coding agents that read AGENTS.md. The rest of the file stays as
+    it is.
+    """
+    if check and not agents_md:
+        raise click.UsageError("--check belongs to --agents-md.")
+    if agents_md:
+        from foveate.cli import agents_md as block
+
+        block.write_block(call, file or block.DEFAULT_FILE, check=check)
+        return
+    file = file or STDIN
     if file != STDIN:
-        _refuse_to_overwrite(file, call.place().store, force)
+        _refuse_overwriting(file, call.place().store, yes)
     from foveate.engine.engine import view_of
 
-    with call.open(**scope) as engine:
-        whole = view_of(engine, Scope(engine.scope.project)).store.stats()
-        held = sum(number for by_status in whole.records.values() for number in by_status.values())
-        with closing(_lines(engine.store.export_lines())) as lines:
+    with call.open() as engine:
+        everything = view_of(engine, Scope(engine.scope.project)).store.stats().records
+        total = sum(number for by_status in everything.values() for number in by_status.values())
+        with closing(_closable(engine.store.export_lines())) as lines:
             if call.as_json and file == STDIN:
-                found = [json.loads(line) for line in lines]
-                links = [entry["link"] for entry in found if "link" in entry]
-                history = [entry["history"] for entry in found if "history" in entry]
-                records = [entry for entry in found if "id" in entry]
-                call.print_json({"records": records, "history": history, "links": links})
-                written = len(records)
+                count, exported = _print_document(call, lines)
             else:
-                number, written = _write(file, lines)
+                count, exported = _write(file, lines)
     if call.as_json and file != STDIN:
-        call.print_json({"path": file, "lines": number})
+        call.print_json({"path": file, "lines": count})
     elif file != STDIN:
-        say(f"{number} lines in {file}")
-    if held > written:
-        say(f"{held - written} records of other users, agents or sessions were not exported.")
+        say(f"{count} lines in {file}")
+    if total > exported:
+        say(f"{total - exported} records of other users, agents or sessions were not exported.")
 
 
-def _refuse_to_overwrite(file: str, store: Path, force: bool) -> None:
-    """An existing file only where that is wished, and never a store or another database."""
+def _print_document(call: Call, lines: Iterable[str]) -> tuple[int, int]:
+    entries = [json.loads(line) for line in lines]
+    links = [entry["link"] for entry in entries if "link" in entry]
+    history = [entry["history"] for entry in entries if "history" in entry]
+    records = [entry for entry in entries if "id" in entry]
+    call.print_json({"records": records, "history": history, "links": links})
+    return len(entries), len(records)
+
+
+def _refuse_overwriting(file: str, store: Path, yes: bool) -> None:
+    """Raise an error for a file that belongs to a store, for a database, and for a file that may not be overwritten."""
     from foveate.project.project import own_store
 
     target = os.path.realpath(file)
     for path in (store, own_store()):
-        if target in {os.path.realpath(f"{path}{log}") for log in ("", "-wal", "-shm")}:
+        if target in {os.path.realpath(f"{path}{suffix}") for suffix in ("", "-wal", "-shm")}:
             raise InputError(f"{file!r} belongs to a store; export to another file. Nothing was written.")
     if not os.path.lexists(target) or _is_stream(target):
         return
     if os.path.isfile(target):
         with open(target, "rb") as existing:
-            if existing.read(len(SQLITE)) == SQLITE:
+            if existing.read(len(SQLITE_HEADER)) == SQLITE_HEADER:
                 raise InputError(f"{file!r} is an SQLite database; export to another file. Nothing was written.")
-    if not force:
-        raise InputError(f"{file!r} exists already. Pass --force to overwrite it; nothing was written.")
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InputError(f"{file!r} exists already. Pass --yes to overwrite it; nothing was written.")
+    click.confirm(f"{file!r} exists already. Overwrite it?", abort=True, err=True)
 
 
 def _is_stream(path: str) -> bool:
-    """A pipe or a device: nothing in it is overwritten, and nothing can be put in its place."""
+    """Return whether a path is a pipe or a device: it holds nothing that could be lost, and no file can replace it."""
     try:
         mode = os.stat(path).st_mode
     except OSError:
@@ -252,13 +257,13 @@ def _is_stream(path: str) -> bool:
     return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)
 
 
-def _lines(lines: Iterable[str]) -> Generator[str, None, None]:
-    """A generator over lines, so that it can be closed before the engine is."""
+def _closable(lines: Iterable[str]) -> Generator[str, None, None]:
+    """Return a generator over lines: it can be closed before the engine is."""
     yield from lines
 
 
 def _write(file: str, lines: Iterator[str]) -> tuple[int, int]:
-    """How many lines, and how many of them records. UTF-8 whatever the terminal speaks; a file appears when it is whole."""
+    """Write lines as UTF-8 and return the number of lines, and of records. A file appears when it is complete."""
     if file == STDIN:
         with click.open_file(file, "wb") as out:
             return _copy(lines, out)
@@ -266,7 +271,7 @@ def _write(file: str, lines: Iterator[str]) -> tuple[int, int]:
     part = target if _is_stream(target) else f"{target}.{os.getpid()}.part"
     try:
         with open(part, "wb") as out:
-            done = _copy(lines, out)
+            counts = _copy(lines, out)
         if part != target:
             if os.path.exists(target):
                 os.chmod(part, stat.S_IMODE(os.stat(target).st_mode))
@@ -278,16 +283,113 @@ def _write(file: str, lines: Iterator[str]) -> tuple[int, int]:
         if isinstance(error, OSError) and error.errno is not None:
             raise OSError(error.errno, error.strerror, file) from None
         raise
-    return done
+    return counts
 
 
-def _copy(lines: Iterator[str], out: Any) -> tuple[int, int]:
-    number = records = 0
-    for number, line in enumerate(lines, 1):  # noqa: B007
-        records += line.startswith(RECORD)
+def _copy(lines: Iterable[str], out: Any) -> tuple[int, int]:
+    count = records = 0
+    for line in lines:
+        count += 1
+        records += line.startswith(RECORD_PREFIX)
         out.write(line.encode() + b"\n")
     out.flush()
-    return number, records
+    return count, records
 
 
-VERBS = {"init": init, "stats": stats, "backup": backup, "export": export}
+@store.command("import", cls=Verb, scoped=True)
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=str))
+@pass_call
+def import_(call: Call, file: str) -> None:
+    """Read an export of foveate; `-` reads stdin.
+
+    Records that are stored already stay as they are, so importing again adds only what is new. A line that cannot be read
+    stops the import; batches before it are kept. `foveate remember FILE` reads transcripts and files of other programs.
+    """
+    with call.open() as engine, click.open_file(file, "rb") as source:
+        imported = engine.store.import_lines(_decoded_lines(source))
+    if call.as_json:
+        call.print_json(asdict(imported))
+    else:
+        click.echo(f"{imported.added} added, {imported.known} known already, {imported.links} links")
+
+
+def _decoded_lines(source: Iterable[bytes]) -> Iterator[str]:
+    for number, raw in enumerate(source, 1):
+        yield decode_text(raw, f"line {number}")
+
+
+# --- maintenance ---------------------------------------------------------------------------------------------------
+
+
+@store.command("maintain", cls=Verb, scoped=True)
+@click.option("--only", multiple=True, type=click.Choice(JOBS), metavar="JOB", help=f"{', '.join(JOBS)}. Repeatable.")
+@click.option("--dry-run", is_flag=True, help="Only report what is due.")
+@click.option("--check", is_flag=True, help="Only report what is due, and exit with 1 if anything is.")
+@pass_call
+def maintain(call: Call, only: tuple[Job, ...], dry_run: bool, check: bool) -> int:
+    """Run the maintenance that is due.
+
+    \b
+    lifecycle       archive old episodes, flag procedures that mostly fail, escalate censors that match often
+    retention       delete receipts and events beyond the limits of [retention] in config.toml
+    vectors         embed records that have no vector, for example after the embedder was changed
+    summaries       have the language model of config.toml write better summaries
+    unused-vectors  delete vectors of other embedders; runs only when it is named
+
+    `foveate undo` reverts a change of the lifecycle. The command can be interrupted at any point and continues from there.
+    Opening a store of an older version migrates it, so this does too. Exits with 1 if a job could not be completed.
+    """
+    schema = _schema_status(call)
+    only_report = dry_run or check
+    steps: list[Step] = []
+    if not only_report or schema.is_current or schema.is_too_new:  # opening the store migrates it, or refuses a newer one
+        with call.open() as engine:
+            steps = engine.store.maintain(only=only, dry_run=only_report, progress=_embedding_bar())
+    is_due = bool(steps) or not schema.is_current
+    if call.as_json:
+        status = {**asdict(schema), "is_current": schema.is_current}
+        call.print_json({"dry_run": only_report, "schema": status, "steps": [asdict(step) for step in steps]})
+    else:
+        _print_steps(schema, steps, only_report)
+    for step in steps:
+        if step.error:
+            say(step.error)
+    return int((check and is_due) or any(step.error for step in steps))
+
+
+def _schema_status(call: Call) -> SchemaStatus:
+    """Return how the schema of the store compares with this version's, before it is opened and so migrated."""
+    from foveate.store.open import read_schema_status
+
+    return read_schema_status(call.existing())
+
+
+def _embedding_bar() -> Callable[[int, int], None] | None:
+    if not sys.stderr.isatty():
+        return None
+    bar = Bar("embedding", "records")
+    click.get_current_context().call_on_close(bar.close)
+    return bar
+
+
+def _print_steps(schema: SchemaStatus, steps: Iterable[Step], only_report: bool) -> None:
+    migrations = [f"{'would run' if only_report else 'ran'} migration {name}" for name in schema.pending_migrations]
+    if schema.needs_reindex:
+        migrations.append("would index all records again" if only_report else "indexed all records again")
+    lines = [*migrations, *map(_step_line, steps)]
+    for line in lines:
+        click.echo(line)
+    if not lines:
+        say("nothing is due.")
+    elif only_report:
+        say("nothing was changed; without --dry-run and --check it is done.")
+    if schema.pending_migrations and not only_report:
+        say("the store was migrated. Restart programs of an older foveate that have it open.")
+
+
+def _step_line(step: Step) -> str:
+    subject = step.id or f"{step.number:,} {step.kind}{'' if step.number == 1 else 's'}"
+    return f"{subject}  {step.verb}: {step.was} -> {step.to}, {step.why}"
+
+
+VERBS = {"store": store}

@@ -518,24 +518,4 @@ def _print_schema(call: Call) -> None:
         click.echo(json.dumps(json_schema(), ensure_ascii=not supports_utf8(), indent=2))
 
 
-@task.command("answer", cls=Verb, scoped=True)
-@click.argument("question")
-@click.argument("text")
-@pass_call
-def answer(call: Call, question: str, text: str) -> None:
-    """Answer an open question and print the decision's id.
-
-    QUESTION is the id of a question, as `foveate task show` lists what a handoff left; TEXT `-` reads stdin. The answer
-    becomes a decision of the same tasks, and the question is retired.
-    """
-    with call.open() as engine:
-        decision = engine.inbox.answer(question, read_text(text))
-    if call.as_json:
-        from foveate.records.make import to_json
-
-        call.print_json({"id": decision.id, "question": question, "record": to_json(decision)})
-    else:
-        click.echo(decision.id)
-
-
 VERBS: dict[str, Any] = {"task": task}

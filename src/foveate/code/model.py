@@ -110,7 +110,7 @@ class RenderedLevels:
 
 NO_CODE_MESSAGE = (
     "No code to look at: it is switched off, or this is neither a repository nor an indexed folder; "
-    "`foveate index` makes it one."
+    "`foveate init --code` makes it one."
 )
 
 IN_PARTS_SUFFIX = ", in parts"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from random import random
 from typing import Literal, Unpack
 
 from foveate.errors import InputError, ProfileError, near
@@ -21,11 +22,15 @@ from foveate.store.protocol import EmbeddingNamespace, Health
 from foveate.store.retry import retry_interrupted
 from foveate.store.scoped import ScopedStore
 from foveate.tasks.claims import ClaimStats, claim_stats
-from foveate.text.summarize import Summarizer
+from foveate.text.summarize import ExtractiveSummarizer, Summarizer
 from foveate.types import Filters, Record, Scope
 
-Job = Literal["lifecycle", "retention", "vectors", "summaries"]
-JOBS: tuple[Job, ...] = ("lifecycle", "retention", "vectors", "summaries")
+Job = Literal["lifecycle", "retention", "vectors", "summaries", "unused-vectors"]
+DEFAULT_JOBS: tuple[Job, ...] = ("lifecycle", "retention", "vectors", "summaries")
+JOBS: tuple[Job, ...] = (*DEFAULT_JOBS, "unused-vectors")
+"""All jobs. Unused vectors are dropped only by name: without them, switching the embedder back costs a new embedding."""
+
+NO_LLM_MESSAGE = 'No language model is set. Set one in .foveate/config.toml: summarizer = "openai:MODEL@URL".'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,13 +199,23 @@ class StoreTools:
 
     # --- maintenance -------------------------------------------------------------------------------------------
 
-    def maintain(self, *, only: Sequence[Job] = (), dry_run: bool = False) -> list[Step]:
-        """Run the maintenance that is due, or only report it. Expired events are the only records that it deletes."""
+    def maintain(
+        self, *, only: Sequence[Job] = (), dry_run: bool = False, progress: Callable[[int, int], None] | None = None
+    ) -> list[Step]:
+        """Run the maintenance that is due, or only report it. Expired events are the only records that it deletes.
+
+        `only` names the jobs; a job that needs an embedder or a language model is then an error if there is none.
+        `progress` is called while vectors are computed, with the number of records that are done and that there are.
+        """
         refuse_text(only, "only")
         for job in only:
             if job not in JOBS:
                 raise InputError(f"Unknown job {job!r}.{near(job, JOBS)}")
-        jobs = set(only or JOBS)
+        if {"vectors", "unused-vectors"} & set(only) and self.data.embedder is None:
+            raise InputError(backfill.NO_EMBEDDER_MESSAGE)
+        if "summaries" in only and self._llm is None and not dry_run:
+            raise InputError(NO_LLM_MESSAGE)
+        jobs = set(only or DEFAULT_JOBS)
         steps = []
         if jobs & {"lifecycle", "retention"}:
             steps += maintenance.gc(
@@ -211,28 +226,39 @@ class StoreTools:
                 drops="retention" in jobs,
             )
         if "vectors" in jobs and self.data.embedder is not None:
-            steps += self._fill_vectors(dry_run)
-        if "summaries" in jobs and self._llm is not None:
-            steps += self._fill_summaries(self._llm, dry_run)
+            steps += self._fill_vectors(dry_run, progress or (lambda done, total: None))
+        if "unused-vectors" in jobs:
+            steps += self._drop_unused_vectors(dry_run)
+        if "summaries" in jobs and (self._llm is not None or "summaries" in only):
+            steps += self._fill_summaries(self._llm or ExtractiveSummarizer(), dry_run)
         return steps
 
-    def _fill_vectors(self, dry_run: bool) -> list[Step]:
+    def _fill_vectors(self, dry_run: bool, progress: Callable[[int, int], None]) -> list[Step]:
         if dry_run:
-            number = self.vectors().missing
-            return [Step("", "record", "embed", "no vector", "vector", "it has no vector", number)] if number else []
-        done = backfill.embed_missing(self.data)
-        why = done.error or "it had no vector"
-        return (
-            [Step("", "record", "embed", "no vector", "vector", why, done.embedded_count)]
-            if done.embedded_count or done.error
-            else []
-        )
+            number, error = self.vectors().missing, ""
+        else:
+            done = backfill.embed_missing(self.data, start=random(), progress=progress)
+            number, reason = done.embedded_count, done.error or "the embedder refused their texts, or others were quicker"
+            error = f"{done.remaining:,} records have no vector: {reason}" if done.remaining else ""
+        step = Step("", "record", "embed", "no vector", "vector", "the embedder is new or was changed", number, error)
+        return [step] if number or error else []
+
+    def _drop_unused_vectors(self, dry_run: bool) -> list[Step]:
+        if dry_run:
+            dropped = {namespace.fingerprint: namespace.vector_count for namespace in self.vectors().unused}
+        else:
+            dropped = backfill.drop_unused_vectors(self.data)
+        return [
+            Step("", "vector", "drop", "kept", "gone", f"vectors of {name} are not used", number)
+            for name, number in dropped.items()
+        ]
 
     def _fill_summaries(self, llm: Summarizer, dry_run: bool) -> list[Step]:
         done = backfill.rewrite_summaries(self.data, llm, dry_run=dry_run)
-        number = done.candidates if dry_run else done.rewritten
-        why = "its summary was extracted"
-        return [Step("", "record", "summarize", "extracted", "written", why, number)] if number else []
+        number, reason = done.candidates if dry_run else done.rewritten, getattr(llm, "failed", "")
+        error = f"The language model gave no usable answer: {reason}" if reason else ""
+        step = Step("", "record", "summarize", "extracted", "written", "the model writes better summaries", number, error)
+        return [step] if number or error else []
 
     def run_due_maintenance(self) -> list[Step]:
         """Run the lifecycle at most once an hour on a store. No context waits for it."""

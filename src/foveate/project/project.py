@@ -128,7 +128,8 @@ def find(path: str | Path, store: str | None = None) -> Place:
     here = Path(path).expanduser().absolute()
     if here.suffix == ".db" and here.is_file():
         raise InputError(
-            f"{str(path)!r} is a file, but a project is a folder. To use a backup: `foveate restore {path} --store FOLDER`."
+            f"{str(path)!r} is a file, but a project is a folder. To use a backup: "
+            f"`foveate store restore {path} --store FOLDER`."
         )
     root, worktree = map(Path, find_project(str(here)))
     settings = _settings(root / DIR_NAME / CONFIG_FILE)

@@ -138,6 +138,8 @@ class Step:
     why: str
     number: int = 1
     """Number of records. If it is not about one record, `id` is empty."""
+    error: str = ""
+    """Why other records could not be changed, such as an embedder that does not answer."""
 
 
 DUE_KINDS = ("episode", "procedure", "pattern", "censor")

@@ -60,7 +60,7 @@ def _settings(place: Place, engine: Engine) -> dict[str, Any]:
         "profile": place.settings.get("profile") or ("coding, as there is code" if engine.code.available else "default"),
     }
     if engine.store.data.personal is None:
-        facts["own store"] = f"none ({own_store()}); `foveate init --own` creates it"
+        facts["personal store"] = f"none ({own_store()}); `foveate init --personal` creates it"
     return facts
 
 
@@ -69,11 +69,11 @@ def vectors(engine: Engine) -> dict[str, Any]:
     found = engine.store.vectors()
     facts = {}
     if found.embedder:
-        left = f"; {found.missing:,} records have none yet: `foveate embed`" if found.missing else ", of every record"
-        facts["vectors"] = f"{found.stored:,}{left}"
+        missing = f"; {found.missing:,} records have none yet: `foveate store maintain`"
+        facts["vectors"] = f"{found.stored:,}{missing if found.missing else ', of every record'}"
     if found.unused:
         each = [f"{one.vector_count:,} of {one.fingerprint} ({one.size_bytes / 2**20:,.1f} MB)" for one in found.unused]
-        facts["unused vectors"] = f"{', '.join(each)}; `foveate embed --prune` drops them"
+        facts["unused vectors"] = f"{', '.join(each)}; `foveate store maintain --only unused-vectors` drops them"
     return facts
 
 
@@ -81,12 +81,22 @@ def _server(place: Place, engine: Engine) -> tuple[dict[str, Any], list[str], li
     """Return the role, the rights and the latency of a shared store."""
     if place.shared is None:
         return {}, [], []
-    from foveate.store.postgres.server import facts
+    from foveate.store.postgres.server import facts, members
 
     found, warnings = facts(place.shared, engine.scope.project)
+    if roles := _projects_by_role(members(place.shared)):
+        found["roles"] = roles
     if place.store.exists():
         warnings.append(f"{str(place.store)!r} is not used: the state is in the shared store. Move the file away.")
     return {"project": engine.scope.project, **found}, [], warnings
+
+
+def _projects_by_role(members: Iterable[tuple[str, str]]) -> str:
+    """Return `ada: books, shop; ben: shop`."""
+    by_role: dict[str, list[str]] = {}
+    for role, project in members:
+        by_role.setdefault(role, []).append(project)
+    return "; ".join(f"{role}: {', '.join(projects)}" for role, projects in by_role.items())
 
 
 def _tracked_file_warnings(place: Place) -> list[str]:

@@ -119,7 +119,7 @@ def copy_store(
     """Replace the target's content by the source's and verify it. Return the number of rows and a hash for each table."""
     with source.tables() as source_tables, target.tables(write=True) as target_tables:
         if not replace and not has_no_content(target_tables):
-            raise Conflict(f"{target.label!r} holds records or receipts already. Pass --replace to replace them.")
+            raise Conflict(f"{target.label!r} holds records or receipts. Pass replace=True (`--yes`) to replace them.")
         return copy_tables(source_tables, target_tables, progress=progress)
 
 
@@ -177,7 +177,7 @@ def _common_columns(table: str, source: Tables, target: Tables) -> tuple[str, ..
     """Return the columns to copy. Only `projects` may have others, because each database keeps counters of its own there."""
     source_columns, target_columns = source.columns(table), target.columns(table)
     if table != "projects" and set(source_columns) != set(target_columns):
-        raise StoreError(f"Table {table!r} differs in its columns. Run `foveate migrate` on both stores, then copy.")
+        raise StoreError(f"Table {table!r} differs in its columns. Run `foveate store maintain` on both stores.")
     return tuple(name for name in source_columns if name in target_columns)
 
 

@@ -346,7 +346,7 @@ def _closing_fence(state: _State) -> list[str]:
     return [" " * sum(state.containers) + state.fence.mark]
 
 
-# --- the block of `foveate export agents-md` --------------------------------------------------------------------------
+# --- the block of `foveate store export --agents-md` --------------------------------------------------------------------
 
 BEGIN, END = "<!-- BEGIN foveate -->", "<!-- END foveate -->"
 

@@ -59,7 +59,7 @@ def refusal(error: psycopg.Error, url: str) -> FoveateError | None:
     if 'extension "vector"' in said:
         return StoreError(f"{where} cannot be used: {NO_VECTORS}.")
     if error.sqlstate == NOT_ALLOWED:
-        return Denied(f"{where} refuses: {said}. Its owner can allow it: `foveate role grant ROLE --project NAME`.")
+        return Denied(f"{where} refuses: {said}. Its owner can allow it: `foveate init --grant ROLE --project NAME`.")
     if error.sqlstate is None:
         whole = str(error).lower()  # of several servers, each says something
         for words, sort, advice in WORDS:

@@ -47,7 +47,7 @@ def facts(url: str, project: str) -> tuple[dict[str, Any], list[str]]:
     if project not in visible and not is_owner:
         warnings.append(
             f"Role {role!r} does not see project {project!r}. The store's owner can allow it: "
-            f"`foveate role grant {role} --project {project}`."
+            f"`foveate init --grant {role} --project {project}`."
         )
     if milliseconds > SLOW:
         warnings.append(

@@ -383,7 +383,7 @@ class PostgresStore:
         except errors.InsufficientPrivilege as error:
             raise StoreError(
                 f"This role may not bring the schema of {self.path!r} up to date ({error.diag.message_primary}). "
-                "Let the owner of the database run `foveate migrate`."
+                "Let the owner of the database run `foveate store maintain`."
             ) from None
         except (errors.UndefinedFile, errors.FeatureNotSupported) as error:
             raise StoreError(

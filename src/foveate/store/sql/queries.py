@@ -112,8 +112,8 @@ class SchemaStatus:
         if self.is_too_new:
             return "It was written by a newer foveate: upgrade this one."
         if self.needs_restart:
-            return "`foveate migrate` does it. Programs of an older foveate that have it open stop then: start them again."
-        return "`foveate migrate` does it." if self.needs_reindex else ""
+            return "`foveate store maintain` migrates it. Restart programs of an older foveate that have it open."
+        return "`foveate store maintain` does it." if self.needs_reindex else ""
 
 
 def compute_schema_status(dialect: str, label: str, version: int, meta: Mapping[str, str]) -> SchemaStatus:

@@ -66,8 +66,13 @@ def restore(file: str | Path, path: str | Path, *, replace: bool = False) -> Pat
         _remove(staged)
 
 
-def restore_into_database(file: str | Path, target: CopyableStore, *, replace: bool = False) -> Path | None:
-    """Copy a backup into a store that is not a file. Return the file next to the backup that keeps what was replaced."""
+def restore_into_database(
+    file: str | Path, target: CopyableStore, *, replace: bool = False, keep_in: Path | None = None
+) -> Path | None:
+    """Copy a backup into a store that is not a file. Return the file with the replaced content, if there was any.
+
+    That file is in `keep_in`, by default in the folder of the backup.
+    """
     kept: Path | None = None
     is_copied = False
     with TemporaryDirectory(prefix="foveate-") as folder:
@@ -81,7 +86,7 @@ def restore_into_database(file: str | Path, target: CopyableStore, *, replace: b
                 target.tables(write=True) as target_tables,
             ):
                 if _needs_backup(target_tables, target.label, replace):
-                    kept = Path(f"{file}.{os.urandom(4).hex()}.replaced")
+                    kept = Path(keep_in or Path(file).parent, f"{Path(file).name}.{os.urandom(4).hex()}.replaced")
                     _write_file(target_tables, kept)
                 copy_tables(source_tables, target_tables)
                 is_copied = True
@@ -118,7 +123,7 @@ def _needs_backup(tables: Tables, label: str, replace: bool) -> bool:
     if has_no_content(tables):
         return False
     if not replace:
-        raise Conflict(f"{label!r} holds records or receipts. Pass --replace to restore over them.")
+        raise Conflict(f"{label!r} holds records or receipts. Pass replace=True (`--yes`) to replace them.")
     return True
 
 

@@ -154,7 +154,7 @@ class SQLiteStore:
             return ForgetResult(counts, self._vacuum())
         warning = (
             "The file is too large to rewrite while others wait, so bytes of the forgotten records may still be in it. "
-            "Run `foveate gc --apply` to remove them."
+            "Run `foveate store maintain` to remove them."
         )
         return ForgetResult(counts, (warning,))
 
