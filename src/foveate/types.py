@@ -154,6 +154,12 @@ def _name_tuple(name: str, values: Sequence[str]) -> tuple[str, ...]:
 
 NO_FILTERS = Filters()
 
+CONTEXT_PREFIX = "ctx_"
+"""Ids of contexts begin with it."""
+
+LAST = "last"
+"""Names the latest context wherever the id of a context is expected."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:

@@ -985,11 +985,14 @@ def test_ctrl_c_ends_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> Non
     assert run("stats").exit_code == 130
 
 
-@pytest.mark.parametrize("verb", ["--version", "--help"])
-def test_help_and_version_open_no_engine(verb: str) -> None:
-    code = "import sys; from foveate.cli import cli; cli.main([sys.argv[1]], standalone_mode=False); "
-    code += "print([m for m in ('foveate.engine', 'apsw', 'rich') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code, verb], capture_output=True, text=True, check=True)
+@pytest.mark.parametrize(
+    "args",
+    [("--version",), ("--help",), (), ("context", "--help"), ("add", "--help"), ("show", "--help"), ("inbox", "--help")],
+)
+def test_help_and_version_open_no_engine(args: tuple[str, ...]) -> None:
+    code = "import sys; from foveate.cli import cli; cli.main(sys.argv[1:], standalone_mode=False); "
+    code += "print([m for m in ('foveate.engine', 'foveate.pipeline.run', 'apsw', 'rich') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip().endswith("[]")
 
 

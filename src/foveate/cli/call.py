@@ -2,6 +2,9 @@
 
 A command is a function of a `Call` and its own options. It gets an engine from `call.open()`, and prints either a document
 with `call.print_json` or lines with `render.print_lines`.
+
+The engine, its receipts and its profiles take four times as long to import as a command with its help. So that help and
+completion stay quick, modules of commands import these in functions or for type checkers only.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from foveate.cli.commands import suggestions
+from foveate.cli.render import Bar, supports_utf8
 from foveate.errors import InputError
 from foveate.operations.inputs import refuse_unreadable as refuse_unreadable
 
@@ -73,8 +77,6 @@ class Call:
         """Open the engine as `engine` does. On a terminal, a bar shows the progress of indexing."""
         engine = self.engine(**options)
         if engine.code.available and sys.stderr.isatty():
-            from foveate.cli.render import Bar
-
             bar = Bar()
             engine.code.workspace.progress = bar
             click.get_current_context().call_on_close(bar.close)
@@ -145,11 +147,6 @@ def author_trust(trust: str | None) -> str | None:
     if trust == "user":
         raise InputError("--trust user is for people, and a coding agent runs this command. Leave the option out.")
     return trust or "agent"
-
-
-def supports_utf8() -> bool:
-    """Return whether stdout can print every character."""
-    return (getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("-", "") in ("utf8", "utf8sig")
 
 
 def say(text: str) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from foveate.cli import receipt_text
-from foveate.cli.call import STDIN, Call, Verb, decode_text, pass_call, read_text, say, supports_utf8
+from foveate.cli.call import STDIN, Call, Verb, decode_text, pass_call, read_text, say
 from foveate.cli.options import (
     FILTERS,
     MORE_FILTERS,
@@ -20,16 +20,16 @@ from foveate.cli.options import (
     extra_texts,
     filters_of,
 )
-from foveate.cli.render import cut, print_lines, table, width
+from foveate.cli.render import cut, print_lines, supports_utf8, table, width
 from foveate.clock import iso
-from foveate.engine.engine import DEBUG_VARIABLE
 from foveate.errors import BudgetError, InputError
 from foveate.operations import json as documents
 from foveate.options import ContextOptions
-from foveate.receipts import codec
-from foveate.receipts.context import Context
-from foveate.receipts.history import LAST
-from foveate.receipts.summary import ReceiptSummary
+from foveate.types import LAST
+
+if TYPE_CHECKING:
+    from foveate.receipts.context import Context
+    from foveate.receipts.summary import ReceiptSummary
 
 CONTEXT_OPTIONS = ("budget", "profile", "complexity", "frame", "without", "code_query", "counter")
 
@@ -76,6 +76,8 @@ def context(
     text = None if query is None else read_text(query)
     options = {**options, "extra": extra_texts(extra), "filters": filters_of(filters)}
     if debug:
+        from foveate.engine.engine import DEBUG_VARIABLE
+
         os.environ[DEBUG_VARIABLE] = "true"
     with call.open(code=False if no_code else None, create=True) as engine:
         if call.agent is not None:
@@ -95,7 +97,7 @@ def context(
 def _print_context(call: Call, found: Context, messages: str | None, computed: bool) -> None:
     """Print a context in the form that was asked for. `--json` beats the others, and contains what `--computed` prints."""
     if call.as_json:
-        call.print_json({**codec.context_to_json(found), **({"computed": found.computed()} if computed else {})})
+        call.print_json({**documents.context(found), **({"computed": found.computed()} if computed else {})})
     elif messages or computed:
         document: Any = found.computed() if computed else found.messages()
         if messages == "anthropic":

@@ -19,7 +19,7 @@ from foveate.cli.call import Call, Function, Verb, complete_profiles, pass_call,
 from foveate.cli.render import DRAW_INTERVAL_S
 from foveate.errors import InputError, near
 from foveate.eval.model import METRICS, RUNS_DIR
-from foveate.receipts.history import LAST
+from foveate.types import LAST
 
 if TYPE_CHECKING:
     from foveate.eval.compare import Comparison

@@ -14,7 +14,8 @@ from typing import Any
 
 import click
 
-from foveate.cli.call import SCHEMA_VERSION, say, supports_utf8
+from foveate.cli.call import SCHEMA_VERSION, say
+from foveate.cli.render import supports_utf8
 from foveate.errors import BudgetError, FoveateError, InputError
 
 EXIT_FAILURE = 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,11 +12,12 @@ from foveate.cli.call import Call, Verb, VerbGroup, is_agent, pass_call, read_te
 from foveate.cli.memory import changed_line
 from foveate.cli.options import complete_kinds
 from foveate.cli.render import Line, cut, print_lines, width
-from foveate.engine.inbox import Review, proposed_kind
 from foveate.errors import InputError
 from foveate.operations import json
-from foveate.records.make import to_json
-from foveate.types import Record
+
+if TYPE_CHECKING:
+    from foveate.engine.inbox import Review
+    from foveate.types import Record
 
 MIN_TEXT_COLUMNS = 20
 
@@ -77,6 +79,8 @@ def _confirm_accept(records: Sequence[Record], kind: str | None) -> bool:
     """Show everything that would become the person's words, and ask; without a terminal, raise an error."""
     if not sys.stdin.isatty():
         raise InputError("A person must read it first. Pass --yes to accept without being asked; nothing was changed.")
+    from foveate.engine.inbox import proposed_kind
+
     for record in records:
         becomes = kind or proposed_kind(record) or record.kind
         click.echo(f"{record.id}  {record.kind}, words of: {record.trust}, becomes: {becomes}", err=True)
@@ -98,7 +102,7 @@ def reject(call: Call, ids: tuple[str, ...], reason: str) -> None:
 
 def _print_records(call: Call, action: str, records: Sequence[Record]) -> None:
     if call.as_json:
-        call.print_json({action: [to_json(record) for record in records]})
+        call.print_json({action: json.records(records)})
         return
     for record in records:
         click.echo(changed_line(record))
@@ -116,7 +120,7 @@ def answer(call: Call, question: str, text: str) -> None:
     with call.open() as engine:
         decision = engine.inbox.answer(question, read_text(text), trust="agent" if is_agent() else "user")
     if call.as_json:
-        call.print_json({"id": decision.id, "question": question, "record": to_json(decision)})
+        call.print_json({"id": decision.id, "question": question, "record": json.records([decision])[0]})
     else:
         click.echo(decision.id)
 

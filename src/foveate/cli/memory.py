@@ -23,13 +23,10 @@ from foveate.cli.options import (
 )
 from foveate.cli.render import Line, cut, print_lines, width
 from foveate.clock import parse_time
-from foveate.engine.inbox import RULE_KINDS
 from foveate.errors import InputError, NotFound, near
-from foveate.memory.entities import name_of
 from foveate.operations import json as documents
 from foveate.options import RecordFields
-from foveate.records.kinds import KINDS, kind_of
-from foveate.records.make import to_json
+from foveate.records.kinds import KINDS, RULE_KINDS, kind_of
 from foveate.types import Record
 
 if TYPE_CHECKING:
@@ -274,7 +271,7 @@ def _list_newest(call: Call, filters: FilterFields, limit: int) -> None:
         found = list(engine.records(filters=filters_of(filters), limit=limit))
         unknown = "" if found else engine.store.unknown_project()
     if call.as_json:
-        call.print_json({"records": [to_json(record) for record in found], **({"warnings": [unknown]} if unknown else {})})
+        call.print_json({"records": documents.records(found), **({"warnings": [unknown]} if unknown else {})})
         return
     if not found:
         say(unknown or "there are no such records." if filters else unknown or "there are no records yet.")
@@ -363,6 +360,8 @@ def link(call: Call, source: str, name: str, target: str, weight: float, create:
     if call.as_json:
         call.print_json(documents.relation(made))
         return
+    from foveate.memory.entities import name_of
+
     names = [name_of(end) if end.kind == "entity" else end.id for end in ends]
     click.echo(f"{names[0]} --[{made.name}]--> {names[1]}")
 

@@ -7,14 +7,16 @@ Neighbours in a bar differ in colour and, without colour, in their mark. A termi
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from foveate.cli.call import supports_utf8
-from foveate.cli.render import Line, Piece, table, text_line, title
-from foveate.receipts.diff import Diff, SharedPrefix
-from foveate.receipts.parts import CandidateEntry, KeptCandidate, LeftOutCandidate, SignalsSummary
-from foveate.receipts.receipt import Receipt
-from foveate.receipts.why import Why
+from foveate.cli.render import Line, Piece, supports_utf8, table, text_line, title
 from foveate.types import Budget, SlotBudget
+
+if TYPE_CHECKING:
+    from foveate.receipts.diff import Diff, SharedPrefix
+    from foveate.receipts.parts import CandidateEntry, KeptCandidate, LeftOutCandidate, SignalsSummary
+    from foveate.receipts.receipt import Receipt
+    from foveate.receipts.why import Why
 
 MAX_COLUMNS = 100
 """Columns of a drawing. Longer bars say no more."""

@@ -15,8 +15,6 @@ from typing import Any
 
 import click
 
-from foveate.cli.call import supports_utf8
-
 PIPED_WIDTH = 80
 
 Piece = tuple[str, str]
@@ -30,6 +28,11 @@ def text_line(text: str) -> Line:
 
 def title(text: str) -> Line:
     return [(text, "bold")]
+
+
+def supports_utf8() -> bool:
+    """Return whether stdout can print every character."""
+    return (getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("-", "") in ("utf8", "utf8sig")
 
 
 def wants_color() -> bool:

@@ -14,8 +14,7 @@ from foveate.cli.render import Line, pairs, print_lines, print_text, text_line, 
 from foveate.clock import iso
 from foveate.errors import InputError
 from foveate.operations import json
-from foveate.pipeline.run import CONTEXT_PREFIX
-from foveate.receipts.history import LAST
+from foveate.types import CONTEXT_PREFIX, LAST
 
 if TYPE_CHECKING:
     from foveate.engine import Engine

@@ -41,7 +41,7 @@ from foveate.pipeline.sources.gather import by_name, open_snapshot
 from foveate.receipts import codec
 from foveate.receipts.context import Context, context_of
 from foveate.receipts.feedback import Feedback, Mark
-from foveate.receipts.history import LAST, ContextRef, Receipts
+from foveate.receipts.history import ContextRef, Receipts
 from foveate.receipts.parts import Notes, RefreshNote
 from foveate.receipts.refresh import DEFAULT_PRESSURE, Refresh, budget_left, judge, match_of
 from foveate.receipts.why import Why
@@ -53,7 +53,7 @@ from foveate.store.protocol import AddResult, ForgetResult, Hit, Reader, Store
 from foveate.store.retry import retry_interrupted
 from foveate.store.scoped import ScopedStore
 from foveate.tasks.task import with_task_id
-from foveate.types import Change, Filters, Link, Message, Record, Request, Scope
+from foveate.types import LAST, Change, Filters, Link, Message, Record, Request, Scope
 
 if TYPE_CHECKING:
     from foveate.code.snapshot import Workspace

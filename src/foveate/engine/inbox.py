@@ -9,7 +9,7 @@ from typing import Any
 from foveate.errors import Conflict, InputError
 from foveate.memory.memory import Memory
 from foveate.options import refuse_lists
-from foveate.records.kinds import CONFLICTS_WITH, LEARNED_FROM, REJECTION
+from foveate.records.kinds import CONFLICTS_WITH, LEARNED_FROM, REJECTION, RULE_KINDS
 from foveate.store.protocol import AddResult, ProjectReader, Reader
 from foveate.store.retry import retry_interrupted
 from foveate.text.format import one_line
@@ -17,9 +17,6 @@ from foveate.types import NO_FILTERS, Filters, Link, Record, Trust
 
 MAX_REVIEWS = 1000
 """Records of one kind that a list of the inbox looks at."""
-
-RULE_KINDS = ("identity", "censor", "instruction", "procedure")
-"""Kinds that tell every later prompt what to do."""
 
 PROPOSAL_TAG, PROPOSED_KIND = "proposal", "proposed_kind"
 """A proposal is a note with this tag; the field of its data names the kind that it becomes."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from foveate.integrations.importers import ImportReport
     from foveate.memory.entities import Proposal
     from foveate.pipeline.profiles import ProfileInfo
+    from foveate.receipts.context import Context
     from foveate.receipts.diff import Diff, ItemChange
     from foveate.receipts.feedback import Feedback
     from foveate.receipts.parts import KeptCandidate
@@ -85,6 +86,13 @@ def changed(record: Record) -> dict[str, Any]:
     from foveate.records.make import to_json
 
     return {"id": record.id, "version": record.version, "record": to_json(record)}
+
+
+def records(found: Iterable[Record]) -> list[dict[str, Any]]:
+    """Return records without their history and links."""
+    from foveate.records.make import to_json
+
+    return [to_json(record) for record in found]
 
 
 def undo_result(records: Iterable[Record]) -> dict[str, Any]:
@@ -273,6 +281,13 @@ def context_summary(line: ReceiptSummary) -> dict[str, Any]:
     from foveate.receipts.codec import summary_to_json
 
     return {name: value for name, value in summary_to_json(line).items() if name != "now"}
+
+
+def context(found: Context) -> dict[str, Any]:
+    """Return a context with its messages, items and everything that it left out."""
+    from foveate.receipts.codec import context_to_json
+
+    return context_to_json(found)
 
 
 def why(found: Why) -> dict[str, Any]:

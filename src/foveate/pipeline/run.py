@@ -28,15 +28,12 @@ from foveate.records.render import title_of
 from foveate.store.protocol import Reader
 from foveate.tasks.task import state_of, unfinished
 from foveate.text import tokens
-from foveate.types import Budget, Candidate, LeftOut, Prefix, Profile, Request, Section, Signals
+from foveate.types import CONTEXT_PREFIX, Budget, Candidate, LeftOut, Prefix, Profile, Request, Section, Signals
 
 if TYPE_CHECKING:
     from foveate.code.snapshot import CodeSnapshot
 
 Vector = Sequence[float]
-
-CONTEXT_PREFIX = "ctx_"
-"""Ids of contexts begin with it."""
 
 
 @dataclass(frozen=True, slots=True)

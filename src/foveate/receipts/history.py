@@ -33,7 +33,7 @@ from foveate.receipts.validation import Validation, validate
 from foveate.receipts.why import Why, why_candidate, why_not_considered
 from foveate.receipts.writer import ReceiptWriter
 from foveate.store.retry import retry_interrupted
-from foveate.types import Filters, Record
+from foveate.types import LAST, Filters, Record
 
 if TYPE_CHECKING:
     from foveate.code.snapshot import Workspace
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
 
 ContextRef = str | Context | Receipt
 """A past context: its id, `"last"`, the context itself, or its receipt."""
-
-LAST = "last"
-"""Names the latest context wherever the id of a context is expected."""
 
 
 class Receipts:

@@ -82,6 +82,9 @@ class Kind:
         return tuple(name for name, rule in self.fields.items() if rule.required)
 
 
+RULE_KINDS = ("identity", "censor", "instruction", "procedure")
+"""Kinds that tell every later prompt what to do."""
+
 REJECTION = "rejection"
 """Field of `data` that says why a person rejected a record."""
 

@@ -10,13 +10,12 @@ from typing import Any
 from foveate.clock import iso
 from foveate.operations import json
 from foveate.receipts.codec import budget_to_json, report_to_json, signals_to_json
-from foveate.receipts.history import LAST
 from foveate.receipts.receipt import Receipt
 from foveate.receipts.replay import Prompt
 from foveate.server.http.responses import encode_cursor
 from foveate.server.inspector.candidate_rows import Row, candidate_rows, features
 from foveate.server.inspector.page import Page, PageRequest
-from foveate.types import Record
+from foveate.types import LAST, Record
 
 TURNS_PER_PAGE = 200
 

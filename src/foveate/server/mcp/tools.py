@@ -14,15 +14,14 @@ from mcp.types import CallToolResult
 from pydantic import Field, WithJsonSchema
 
 from foveate.engine import Engine
-from foveate.engine.inbox import RULE_KINDS
 from foveate.errors import InputError, near
 from foveate.pipeline.request import MAX_QUERY_CHARS, replace_unencodable
 from foveate.receipts.feedback import Mark
-from foveate.receipts.history import LAST
-from foveate.records.kinds import kind_of
+from foveate.records.kinds import RULE_KINDS, kind_of
 from foveate.server.mcp import results
 from foveate.tasks.handoff.schema import FIELDS
 from foveate.tasks.handoff.schema import Field as HandoffField
+from foveate.types import LAST
 
 DEFAULT_BUDGET, MIN_BUDGET, MAX_BUDGET = 2_000, 100, 50_000
 """Tokens of a context. Hosts cut the result of a tool, the strictest of the known ones at 25,000 tokens."""
