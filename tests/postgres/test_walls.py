@@ -211,7 +211,7 @@ def test_no_member_has_the_owner_run_what_it_wrote(url: str, owner: PostgresStor
     [
         ("public", "mine", InputError, "every role at once"),
         ("nobody_of_that_name", "mine", InputError, "create role"),
-        ("postgres", "mien", NotFound, "no project 'mien'"),
+        ("postgres", "mien", NotFound, "No project 'mien'"),
     ],
 )
 def test_a_grant_is_to_one_role_that_is_there(

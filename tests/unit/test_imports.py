@@ -58,8 +58,7 @@ EDGES = (
     "foveate.server",
     "foveate.cli",
     "foveate.store.sqlite.vectors",
-    "foveate.store.postgres.connections",
-    "foveate.store.postgres.store",
+    "foveate.store.postgres",
 )
 """Not core: each needs its extra and says so. The segments of vectors are imported with the first search by vector."""
 

@@ -49,9 +49,9 @@ def open_store(where: str | Path, **options: Unpack[StoreOptions]) -> SQLiteStor
 def read_schema_status(where: str | Path) -> SchemaStatus:
     """Return the schema version of a store compared with this version's, without changing the store."""
     if is_url(where):
-        from foveate.store.postgres import store
+        from foveate.store.postgres import schema
 
-        return store.read_schema_status(str(where))
+        return schema.read_schema_status(str(where))
     from foveate.store.sqlite import files
 
     return files.read_schema_status(where)

@@ -1,8 +1,7 @@
-"""Connections to PostgreSQL: a pool, transactions that begin whatever happened to the last one, commits that are certain.
+"""Connections to PostgreSQL: a pool, transactions that survive a lost connection, and commits whose outcome is certain.
 
-Comes in: a URL, of one server or of several of which one takes writes, and how patient to be. Goes out: connections inside
-an open transaction, and this store's errors in place of the driver's. No session state is kept on a server: all settings
-are the transaction's own, so that a pooler may sit between. No SQL of state is here.
+The URL names one server, or several of which one takes writes. No session state is kept on a server: every setting belongs
+to a transaction, so that a pooler such as PgBouncer may sit between.
 """
 
 from __future__ import annotations
@@ -13,199 +12,135 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
-from foveate.errors import Busy, Denied, FoveateError, InputError, Interrupted, StoreError
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import TransactionStatus
+from psycopg.types.numeric import Int8BinaryDumper
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+
+from foveate.errors import InputError, Interrupted, StoreError
 from foveate.store.database_url import mask_passwords
-from foveate.store.postgres.errors import may_pass, refusal
-
-try:
-    import psycopg
-    from psycopg import errors, sql
-    from psycopg.conninfo import conninfo_to_dict, make_conninfo
-    from psycopg.pq import TransactionStatus
-    from psycopg.types.numeric import Int8BinaryDumper
-    from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
-except ImportError as error:
-    raise InputError("PostgreSQL needs its driver: install it with `pip install foveate[postgres]`.") from error
+from foveate.store.postgres.commits import MAX_COMMIT_MARKS, CommitStatus, Ticket, commit_status, ticket_sql
+from foveate.store.postgres.errors import (
+    INTERRUPTED_MESSAGE,
+    READ_ONLY_SQLSTATE,
+    is_connection_lost,
+    is_transient,
+    translate_errors,
+)
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 Cursor = psycopg.Cursor[tuple[Any, ...]]
-Failure = psycopg.Error
 
-logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # what it says is ours to say: no noise on a terminal
+# The pool logs each failed attempt to connect. Callers get an error for it, so the log would only repeat it.
+logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
-READ = "begin isolation level repeatable read read only"
-"""One snapshot, whatever others write."""
+BEGIN_READ_SQL = "begin isolation level repeatable read read only"
+"""A reader sees one snapshot, whatever others write."""
 
-WRITE = "begin isolation level read committed"
-"""Writers of one project take turns by its row; whoever comes next must see what the last one wrote."""
+BEGIN_WRITE_SQL = "begin isolation level read committed"
+"""Writers of one project wait for the lock on its row. Each query after the lock must see what the last writer committed,
+which the snapshot of `repeatable read`, taken before the wait, would not show."""
 
-PLANNED = "; set local enable_seqscan = off; set local jit = off; set local max_parallel_workers_per_gather = 0"
-"""Every query has an index that leads with the project: what the planner knows of all projects together, or does not know
-yet of a new one, must not have it read a whole table. Queries are too short to be compiled, or for several processes."""
+PLANNER_SETTINGS_SQL = "; set local enable_seqscan = off; set local jit = off; set local max_parallel_workers_per_gather = 0"
+"""Every query has an index that begins with the project. The planner's statistics are of all projects together, or missing
+for a new one, and could make it read a whole table instead. The queries are too short to gain from compilation or from
+parallel workers."""
 
-MIGRATING = 0x666F7665
-"""The advisory lock of whoever brings the schema up to date, alone, and of every writer, shared: `fove`."""
+MIGRATION_LOCK_ID = 0x666F7665
+"""Number of an advisory lock, `fove` in ASCII: a migration takes it alone, every writer shares it."""
 
-LOOK = "; select value from meta where name = 'schema'"
-"""The schema's version, in every transaction: another process may have changed it since."""
+SCHEMA_VERSION_SQL = "; select value from meta where name = 'schema'"
+"""Read in every transaction, because another process may have migrated the schema since the last one."""
 
-TICKET = (
-    "; select pg_current_xact_id()::text, pg_backend_pid(), {project}::text, "
-    "coalesce((select revision from projects where name = {project}), 0), "
-    "(extract(epoch from transaction_timestamp()) * 1000000)::bigint"
-)
-"""What is needed to learn what became of a transaction whose commit was not answered: a `Ticket`."""
+FIRST_RETRY_S = 0.05
+MAX_RETRY_S = 0.25
+"""Pauses between attempts to connect. They double from the first to the longest."""
 
-MARK = "select $1::bigint = any (recent), revision - $2::bigint > $3 from foveate.projects where name = $4"
-"""Whether a project has the mark of a transaction, and whether more have changed it since than it remembers."""
-
-PAUSE = 0.05
-LONGEST_PAUSE = 0.25
-"""Seconds before the second attempt to connect; each further pause is twice as long, up to the longest."""
-
-DEFAULTS = {
+DEFAULT_OPTIONS = {
     "application_name": "foveate",
     "connect_timeout": "10",
-    "keepalives_idle": "30",  # a server that was cut off is noticed within a minute, not within two hours
+    # A server that vanished is noticed within a minute instead of two hours,
+    "keepalives_idle": "30",
     "keepalives_interval": "10",
     "keepalives_count": "3",
-    "tcp_user_timeout": "30000",  # and one that was asked and does not even acknowledge that, within half of one
+    # and within 30 seconds if it does not even acknowledge a query.
+    "tcp_user_timeout": "30000",
 }
-"""Of the connection, where the URL says nothing else."""
+"""Connection options that the URL may override."""
 
-OF_SEVERAL = {"target_session_attrs": "read-write", "connect_timeout": "3", "tcp_user_timeout": "5000"}
-"""The same, where the URL names several servers: the one that takes writes, and the next is soon tried. A living server
-acknowledges what it is sent while it works on it: a long statement is not cut off."""
+FAILOVER_OPTIONS = {"target_session_attrs": "read-write", "connect_timeout": "3", "tcp_user_timeout": "5000"}
+"""Options if the URL names several servers: use the one that takes writes, and try the next one soon. This does not cut off
+long queries, because a living server acknowledges what it receives while it works."""
 
-LOST = ("08", "57P")
-"""Classes of errors by which a server ends a connection."""
-
-READ_ONLY = "25006"
-"""What a standby says to whoever writes."""
-
-UNDONE = ("40001", "40P01")
-"""Serialization failures and deadlocks: the transaction is rolled back, and the next attempt may go through."""
-
-RECENT = 64
-"""Changes of which a project remembers when they began (the query `bump`)."""
-
-PREPARED = 400
-"""Statements that a connection keeps prepared: every named query, with several shapes of search."""
+MAX_PREPARED_STATEMENTS = 400
+"""Statements that a connection keeps prepared: room for every named query, and for several shapes of a search."""
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """How a store uses its server. Times are in seconds."""
+class ConnectionSettings:
+    """The size of the pool and the timeouts of a store, in seconds."""
 
-    connections: int = 10
-    """The most that the pool holds; a thread that reads while it reads takes two."""
-    reach: float = 15.0
-    """To try to begin while the server restarts, and to wait for a connection."""
-    takeover: float = 60.0
-    """The same, where the URL names several servers: until another takes over."""
-    statement: float = 60.0
-    lock: float = 30.0
-    """To wait for another writer of the same project."""
-    idle: float = 300.0
-    """For a transaction in which nothing happens: an embedder may think inside of one."""
-    prepare: bool = True
-    """False behind a pooler that does not carry prepared statements over."""
-
-
-class Ticket(NamedTuple):
-    """A transaction that writes: its number, its process, its project as it was, and when it began, in microseconds."""
-
-    xid: str
-    pid: int
-    project: str
-    """Empty where it changes none: it leaves no mark, and may as well be run again."""
-    revision: int
-    began: int
-
-
-Fate = Literal["committed", "lost", "forgotten"]
-"""What became of a transaction; forgotten: too much was written since to tell."""
+    max_connections: int = 10
+    """A thread that reads while it reads needs two connections."""
+    connect_timeout_s: float = 15.0
+    """How long to try to begin a transaction while the server restarts, or to wait for a free connection."""
+    failover_timeout_s: float = 60.0
+    """The same if the URL names several servers, because another one has to take over first."""
+    statement_timeout_s: float = 60.0
+    lock_timeout_s: float = 30.0
+    """How long to wait for another writer of the same project."""
+    idle_timeout_s: float = 300.0
+    """Long, because an embedder may run inside a transaction."""
+    use_prepared_statements: bool = True
+    """False behind a pooler that does not support them."""
 
 
 class Connections:
     """The connections of one store to one database."""
 
-    def __init__(self, url: str, patience: Patience) -> None:
-        self.patience = patience
+    def __init__(self, url: str, settings: ConnectionSettings) -> None:
+        self.settings = settings
+        self.url = url
         self.shown = mask_passwords(url)
-        self._url = url
-        self.path = "foveate"
+        self.search_path = "foveate"
         try:
             given = conninfo_to_dict(url)
-        except psycopg.ProgrammingError:
+        except psycopg.ProgrammingError:  # not chained: the driver's message may hold a part of the password
             raise InputError(
-                f"{self.shown!r} is no PostgreSQL URL. Write postgresql://USER:PASSWORD@HOST:PORT/DATABASE."
+                f"{self.shown!r} is not a URL that PostgreSQL understands. "
+                "Write postgresql://USER:PASSWORD@HOST:PORT/DATABASE."
             ) from None
-        self._several = any("," in str(given.get(name)) for name in ("host", "hostaddr"))
-        self.reach = self.patience.takeover if self._several else self.patience.reach
-        defaults = DEFAULTS | (OF_SEVERAL if self._several else {})
-        self._conninfo = make_conninfo(**defaults | {name: str(value) for name, value in given.items() if value is not None})
+        self._has_several_servers = any("," in str(given.get(name)) for name in ("host", "hostaddr"))
+        self._timeout_s = settings.failover_timeout_s if self._has_several_servers else settings.connect_timeout_s
+        options = DEFAULT_OPTIONS | (FAILOVER_OPTIONS if self._has_several_servers else {})
+        self._conninfo = make_conninfo(**options | {name: str(value) for name, value in given.items() if value is not None})
         self._lock = threading.Lock()
         self._pool: ConnectionPool[Connection] | None = None
-        self._closed = False
+        self._is_closed = False
         self._local = threading.local()
 
-    def reached(self) -> Connection:
-        """A connection of one's own. Where several servers are named, none may take writes just now: that is waited for."""
-        until, pause = time.monotonic() + self.reach, PAUSE
+    def connect(self) -> Connection:
+        """Return a new connection outside of the pool."""
+        connection = psycopg.connect(self._conninfo, **self._connection_options())
+        _configure(connection)
+        return connection
+
+    def connect_with_retry(self) -> Connection:
+        """Return a new connection outside of the pool. If the URL names several servers, wait for one that takes writes."""
+        deadline, pause = time.monotonic() + self._timeout_s, FIRST_RETRY_S
         while True:
             try:
                 return self.connect()
             except psycopg.OperationalError as error:
-                if not self._several or not may_pass(error) or time.monotonic() + pause > until:
+                can_retry = self._has_several_servers and is_transient(error)
+                if not can_retry or time.monotonic() + pause > deadline:
                     raise
             time.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
-
-    def connect(self) -> Connection:
-        """A connection of one's own, outside of the pool."""
-        prepare = 2 if self.patience.prepare else None
-        connection = psycopg.connect(
-            self._conninfo, autocommit=True, prepare_threshold=prepare, cursor_factory=psycopg.RawCursor
-        )
-        _adapted(connection)
-        return connection
-
-    @contextmanager
-    def explained(self) -> Iterator[None]:
-        """The driver's errors as ours."""
-        try:
-            yield
-        except psycopg.Error as error:
-            raise self.explanation(error) from error
-
-    def explanation(self, error: psycopg.Error) -> FoveateError:
-        """An error of the driver as ours: what happened, to which database, what to do."""
-        shown = self.shown
-        said = str(error).strip().split("\n")[0]
-        state = error.sqlstate or ""
-        if known := refusal(error, self._url):
-            return known
-        if isinstance(error, PoolTimeout):
-            return StoreError(f"{shown!r} cannot be reached, or all connections to it are in use. Try again.")
-        if state == "55P03":
-            return Busy(f"{shown!r} is busy: somebody else has been writing to the same project for long. Try again.")
-        if state in _ADVICE:
-            return StoreError(_ADVICE[state].format(shown=shown, error=said))
-        if state == READ_ONLY:
-            return Denied(
-                f"{shown!r} takes no writes: it is a standby. Read from it, or name every server in the URL: "
-                "postgresql://USER@ONE,OTHER/DATABASE finds the one that does."
-            )
-        if state in UNDONE:
-            return Interrupted(_INTERRUPTED.format(shown=shown, why=said))
-        if _is_lost(error):
-            return Interrupted(_INTERRUPTED.format(shown=shown, why=f"the connection was lost ({said})"))
-        if isinstance(error, psycopg.DataError):
-            return InputError(f"PostgreSQL cannot hold or look for that value: {said}.")
-        return StoreError(f"{shown!r}: {said}")
+            pause = min(2 * pause, MAX_RETRY_S)
 
     @contextmanager
     def transaction(
@@ -214,17 +149,18 @@ class Connections:
         check: Callable[[int], None],
         *,
         project: str = "",
-        lock: float | None = None,
-        unhurried: bool = False,
+        lock_timeout_s: float | None = None,
+        no_timeout: bool = False,
         alone: bool = False,
     ) -> Iterator[Connection]:
-        """A connection inside a transaction, which is committed at the end of the block; `check` is told the schema.
+        """Open a transaction that is committed at the end of the block. `check` is called with the schema version.
 
-        Until the block begins, the server may go away and come back. A commit that was not answered is looked up, by the
-        mark that it left with its `project`. `alone`: no other transaction of this store writes meanwhile, in any project.
+        Until the block begins, the server may go away and come back. If the commit is not answered, its outcome is looked up
+        by the mark that it left with `project`. `alone` makes this the only transaction of the store that writes, in any
+        project.
         """
-        settings = self._settings(begin, project, lock, unhurried, alone)
-        with self.explained(), self._taken(settings) as (connection, ticket, schema):
+        begin_sql = self._begin_sql(begin, project, lock_timeout_s, no_timeout, alone)
+        with translate_errors(self.url), self._begin(begin_sql) as (connection, ticket, schema):
             try:
                 check(schema)
                 yield connection
@@ -236,209 +172,176 @@ class Connections:
 
     def close(self) -> None:
         with self._lock:
-            self._closed = True
+            self._is_closed = True
             if self._pool is not None:
                 self._pool.close()
                 self._pool = None
 
-    # --- beginning ---------------------------------------------------------------------------------------------
+    # --- the beginning of a transaction ------------------------------------------------------------------------
 
-    def _settings(self, begin: str, project: str, lock: float | None, unhurried: bool, alone: bool) -> str:
-        """The whole beginning as one message: it costs the server's answer once."""
-        times = {
-            "statement_timeout": 0.0 if unhurried else self.patience.statement,
-            "lock_timeout": self.patience.lock if lock is None else lock,
-            "idle_in_transaction_session_timeout": 0.0 if unhurried else self.patience.idle,
+    def _begin_sql(self, begin: str, project: str, lock_timeout_s: float | None, no_timeout: bool, alone: bool) -> str:
+        """Return everything that begins a transaction as one message, so that it takes one round trip."""
+        timeouts = {
+            "statement_timeout": 0.0 if no_timeout else self.settings.statement_timeout_s,
+            "lock_timeout": self.settings.lock_timeout_s if lock_timeout_s is None else lock_timeout_s,
+            "idle_in_transaction_session_timeout": 0.0 if no_timeout else self.settings.idle_timeout_s,
         }
-        settings = "".join(f"; set local {name} = {round(seconds * 1000)}" for name, seconds in times.items())
-        # A migration waits for the writers of the old schema, and whoever comes after it finds the new one.
+        settings = "".join(f"; set local {name} = {round(seconds * 1000)}" for name, seconds in timeouts.items())
+        settings = f"; set local search_path = {self.search_path}{PLANNER_SETTINGS_SQL}{settings}"
+        if begin != BEGIN_WRITE_SQL:
+            return f"{begin}{settings}{SCHEMA_VERSION_SQL}"
+        # A migration waits until no writer uses the old schema. Writers that come later wait for it, and see the new one.
         lock_function = "pg_advisory_xact_lock" if alone else "pg_advisory_xact_lock_shared"
-        writers = f"; select {lock_function}({MIGRATING})" if begin == WRITE else ""
-        ticket = TICKET.format(project=sql.Literal(project).as_string(None)) if begin == WRITE else ""
-        return f"{begin}; set local search_path = {self.path}{PLANNED}{settings}{writers}{LOOK}{ticket}"
+        lock = f"; select {lock_function}({MIGRATION_LOCK_ID})"
+        return f"{begin}{settings}{lock}{SCHEMA_VERSION_SQL}; {ticket_sql(project)}"
 
     @contextmanager
-    def _taken(self, begin: str) -> Iterator[tuple[Connection, Ticket | None, int]]:
-        """A connection on which a transaction has begun, its ticket, and the schema's version; given back at the end."""
-        until, pause = time.monotonic() + self.reach, PAUSE
+    def _begin(self, begin_sql: str) -> Iterator[tuple[Connection, Ticket | None, int]]:
+        """Yield a connection in a new transaction, its ticket if it writes, and the schema version."""
+        deadline, pause = time.monotonic() + self._timeout_s, FIRST_RETRY_S
         while True:
-            connection = self._take(until)
+            connection = self._acquire(deadline)
             try:
-                cursor = connection.execute(begin)
+                cursor = connection.execute(begin_sql)
                 break
             except BaseException as error:
-                goes_on = isinstance(error, psycopg.Error) and self._goes_on(error)
+                can_retry = isinstance(error, psycopg.Error) and self._can_retry(error)
                 connection.close()
-                self._give(connection, lost=goes_on)
-                if not goes_on or time.monotonic() + pause > until:
+                self._release(connection, is_lost=can_retry)
+                if not can_retry or time.monotonic() + pause > deadline:
                     raise
                 time.sleep(pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
+                pause = min(2 * pause, MAX_RETRY_S)
         self._depth += 1
         try:
-            ticket = cursor.set_result(-1).fetchone() if begin.startswith(WRITE) else None
-            seen = cursor.set_result(-1 if ticket is None else -2).fetchone()
-            yield connection, Ticket(*ticket) if ticket else None, int(seen[0]) if seen else 0
+            ticket = cursor.set_result(-1).fetchone() if begin_sql.startswith(BEGIN_WRITE_SQL) else None
+            schema = cursor.set_result(-1 if ticket is None else -2).fetchone()
+            yield connection, Ticket(*ticket) if ticket else None, int(schema[0]) if schema else 0
         finally:
             self._depth -= 1
-            lost = connection.broken
+            is_lost = connection.broken
             if connection.info.transaction_status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN):
                 connection.close()
-            self._give(connection, lost=lost)
+            self._release(connection, is_lost=is_lost)
 
-    def _goes_on(self, error: psycopg.Error) -> bool:
-        """Whether another connection may do what this one did not: it was lost, or its server takes no writes any more."""
-        return _is_lost(error) or (self._several and error.sqlstate == READ_ONLY)
+    def _can_retry(self, error: psycopg.Error) -> bool:
+        """Return whether another connection may succeed: this one was lost, or its server has become a standby."""
+        return is_connection_lost(error) or (self._has_several_servers and error.sqlstate == READ_ONLY_SQLSTATE)
 
-    def _take(self, until: float) -> Connection:
+    def _acquire(self, deadline: float) -> Connection:
+        """Take a connection from the pool, and wait for one until the deadline."""
         while True:
-            pool = self._open()
+            pool = self._open_pool()
             stats = pool.get_stats()
-            all_in_use = not stats["pool_available"] and stats["pool_size"] >= self.patience.connections
-            if all_in_use and self._depth:  # a thread that waits for itself would wait for ever
+            all_in_use = not stats["pool_available"] and stats["pool_size"] >= self.settings.max_connections
+            if all_in_use and self._depth:  # this thread may hold the connection that it would wait for
                 return self.connect()
-            left = max(until - time.monotonic(), 0.1)
-            try:  # the pool tries to connect once for each that asks it: ask again while no server answers
-                return pool.getconn(left if all_in_use else min(left, LONGEST_PAUSE))
-            except PoolClosed:  # another thread has dropped it meanwhile
+            remaining = max(deadline - time.monotonic(), 0.1)
+            try:
+                # The pool tries to connect once for each call. So call it again and again while no server answers.
+                return pool.getconn(remaining if all_in_use else min(remaining, MAX_RETRY_S))
+            except PoolClosed:  # another thread has discarded it meanwhile
                 continue
             except PoolTimeout:
-                if time.monotonic() >= until:
+                if time.monotonic() >= deadline:
                     raise
 
-    def _give(self, connection: Connection, *, lost: bool) -> None:
-        """Give a connection back to the pool that it is from; where it was lost, that pool is used no more."""
+    def _release(self, connection: Connection, *, is_lost: bool) -> None:
+        """Return a connection to its pool. If it was lost, discard the pool."""
         pool: ConnectionPool[Connection] | None = getattr(connection, "_pool", None)
         if pool is None:
             connection.close()
             return
-        if lost:
-            self._drop(pool)
-        pool.putconn(connection)  # one that was dropped closes it
+        if is_lost:
+            self._discard_pool(pool)
+        pool.putconn(connection)  # closes the connection if its pool was discarded
 
-    def _drop(self, pool: ConnectionPool[Connection]) -> None:
-        """Close idle connections unasked, the others when they are given back: to ask a dead one costs its whole timeout."""
+    def _discard_pool(self, pool: ConnectionPool[Connection]) -> None:
+        """Close idle connections without testing them: each test of a dead one would take its whole timeout.
+
+        Connections in use are closed when they are released.
+        """
         with self._lock:
             if pool is not self._pool:
                 return
             self._pool = None
-        pool.close(timeout=PAUSE)  # a worker that is trying to connect is not waited for
+        pool.close(timeout=FIRST_RETRY_S)  # does not wait for a worker that is still trying to connect
 
-    def _open(self) -> ConnectionPool[Connection]:
+    def _open_pool(self) -> ConnectionPool[Connection]:
         with self._lock:
-            if self._closed:
+            if self._is_closed:
                 raise StoreError("This store is closed; open it again.")
             if self._pool is None:
                 self._pool = ConnectionPool(
                     self._conninfo,
                     connection_class=psycopg.Connection,
-                    kwargs={
-                        "autocommit": True,
-                        "prepare_threshold": 2 if self.patience.prepare else None,
-                        "cursor_factory": psycopg.RawCursor,
-                    },
-                    configure=_adapted,
+                    kwargs=self._connection_options(),
+                    configure=_configure,
                     min_size=0,
-                    max_size=self.patience.connections,
-                    timeout=self.reach,
+                    max_size=self.settings.max_connections,
+                    timeout=self._timeout_s,
                     reconnect_timeout=0,
                     name="foveate",
                     open=True,
                 )
             return self._pool
 
+    def _connection_options(self) -> dict[str, Any]:
+        prepare_threshold = 2 if self.settings.use_prepared_statements else None
+        return {"autocommit": True, "prepare_threshold": prepare_threshold, "cursor_factory": psycopg.RawCursor}
+
     @property
     def _depth(self) -> int:
-        """Transactions that this thread has open."""
+        """Return the number of transactions that this thread has open."""
         return getattr(self._local, "depth", 0)
 
     @_depth.setter
     def _depth(self, depth: int) -> None:
         self._local.depth = depth
 
-    # --- the end -----------------------------------------------------------------------------------------------
+    # --- the end of a transaction ------------------------------------------------------------------------------
 
     def _commit(self, connection: Connection, ticket: Ticket | None) -> None:
         try:
-            done = connection.execute("commit").statusmessage
+            status = connection.execute("commit").statusmessage
         except psycopg.Error as error:
-            if ticket is None or not _is_lost(error):
+            if ticket is None or not is_connection_lost(error):
                 raise
             if self._is_committed(ticket):
                 return
-            raise Interrupted(_INTERRUPTED.format(shown=self.shown, why="the connection was lost")) from error
-        if done != "COMMIT":
-            raise Interrupted(_INTERRUPTED.format(shown=self.shown, why="an error before had ended the transaction"))
+            raise Interrupted(INTERRUPTED_MESSAGE.format(shown=self.shown, why="the connection was lost")) from error
+        # A transaction that had an error answers a commit with "ROLLBACK", and without an error.
+        if status != "COMMIT":
+            raise Interrupted(INTERRUPTED_MESSAGE.format(shown=self.shown, why="an error before had ended the transaction"))
 
     def _is_committed(self, ticket: Ticket) -> bool:
-        """What became of a transaction whose commit was not answered."""
-        until, pause = time.monotonic() + self.reach, PAUSE
-        fate: Fate | None = None
-        while fate is None and time.monotonic() < until:
-            with suppress(psycopg.OperationalError), self.connect() as fresh:
-                fate = _fate(fresh, ticket)
-            if fate is None:
+        """Return whether a transaction was committed whose commit was not answered."""
+        deadline, pause = time.monotonic() + self._timeout_s, FIRST_RETRY_S
+        status: CommitStatus | None = None
+        while status is None and time.monotonic() < deadline:
+            with suppress(psycopg.OperationalError), self.connect() as connection:
+                status = commit_status(connection, ticket)
+            if status is None:
                 time.sleep(pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
-        if fate is None or fate == "forgotten":
-            raise StoreError(f"{self.shown!r}: {_UNCERTAIN[fate]} Look before you write it again.")
-        return fate == "committed"
+                pause = min(2 * pause, MAX_RETRY_S)
+        if status is None or status == "forgotten":
+            raise StoreError(f"{self.shown!r}: {_UNCERTAIN_MESSAGES[status]} Look before you write it again.")
+        return status == "committed"
 
 
-def _fate(connection: Connection, ticket: Ticket) -> Fate | None:
-    """What became of a transaction; None while that is not decided."""
-    ((follows,),) = connection.execute("select pg_is_in_recovery()").fetchall()
-    if follows:  # it may have more to come than it shows, until it takes over
-        return None
-    try:
-        ((status,),) = connection.execute("select pg_xact_status($1::text::xid8)", (ticket.xid,)).fetchall()
-    except errors.InvalidParameterValue:  # a server that crashed or took over, and never saw it
-        return "lost"
-    if status == "in progress":  # the server has not noticed yet that nobody listens: end it, so that it is decided
-        connection.execute(
-            "select pg_terminate_backend(pid) from pg_stat_activity where pid = $1 and backend_xid = $2::text::xid8::xid",
-            (ticket.pid, ticket.xid),
-        )
-        return None
-    if status == "aborted":
-        return "lost"
-    # Committed, but by whom? After a crash, of one of its processes even, a server may give the number of a transaction
-    # that was lost to the next one, and so may another that took over. The mark is nobody else's.
-    for known, forgotten in connection.execute(MARK, (ticket.began, ticket.revision, RECENT, ticket.project)):
-        return "committed" if known else "forgotten" if forgotten else "lost"
-    return "lost"
-
-
-def quoted(name: str) -> str:
-    """A name as an identifier of SQL."""
+def quote_identifier(name: str) -> str:
     return sql.Identifier(name).as_string(None)
 
 
-def _adapted(connection: Connection) -> None:
-    """Numbers always of one type, truth values as 0 and 1: a statement is prepared once, and columns are SQLite's."""
+def _configure(connection: Connection) -> None:
+    # One type for all numbers, so that a statement is prepared once. Truth values are 0 and 1, as in SQLite's columns.
     for sort in (int, bool):
         connection.adapters.register_dumper(sort, Int8BinaryDumper)
-    connection.prepared_max = PREPARED
+    connection.prepared_max = MAX_PREPARED_STATEMENTS
 
 
-def _is_lost(error: psycopg.Error) -> bool:
-    if isinstance(error, PoolTimeout):
-        return False
-    state = error.sqlstate
-    return isinstance(error, psycopg.OperationalError) and (state is None or state.startswith(LOST) or state == "53300")
-
-
-_UNCERTAIN = {
-    None: "it went away while it was committing and cannot be asked what became of that.",
-    "forgotten": f"the answer to a commit was lost, and the project has had over {RECENT} changes since it began: "
-    "what became of it cannot be told any more.",
-}
-
-_INTERRUPTED = "{shown!r}: {why}; nothing was written. Try again."
-
-_ADVICE: dict[str, str] = {
-    "25P03": "{shown!r}: a transaction was idle for too long and was ended. Nothing was changed.",
-    "53100": "The disk of {shown!r} is full. Nothing was changed; make room and try again.",
-    "54000": "{shown!r}: a name, key or subject is longer than the 2,700 bytes that PostgreSQL can index ({error}).",
-    "57014": "{shown!r}: a query took too long and was ended. Nothing was changed.",
+_UNCERTAIN_MESSAGES = {
+    None: "the server went away during a commit, and cannot be asked whether it succeeded.",
+    "forgotten": f"the answer to a commit was lost, and the project has had over {MAX_COMMIT_MARKS} changes since it began. "
+    "Whether it succeeded cannot be told any more.",
 }

@@ -1,8 +1,6 @@
-"""psycopg behind the seam of `reading`: named queries inside one open transaction.
+"""Runs named queries with psycopg inside one open transaction. Queries have `:name` or `?`, as in SQLite's dialect.
 
-Comes in: queries with `:name` or `?`, as in SQLite's dialect. Goes out: rows, or an error of ours, so that whoever
-asks in the middle of a transaction can tell that it was interrupted. Parameters go to the server beside the statement,
-never inside of it.
+Parameters travel to the server separately from the statement, never as a part of its text.
 """
 
 from __future__ import annotations
@@ -12,69 +10,76 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from foveate.store.postgres.connections import Connection, Connections, Cursor, Failure
+import psycopg
+
+from foveate.store.postgres.connections import Connection, Cursor
+from foveate.store.postgres.errors import translate_error
 
 
 class PostgresDatabase:
-    """psycopg behind the seam of `reading`, inside one transaction."""
+    """A `Database` on one connection."""
 
-    def __init__(self, connections: Connections, connection: Connection, named: Mapping[str, str]) -> None:
+    def __init__(self, connection: Connection, queries: Mapping[str, str], url: str) -> None:
         self.connection = connection
-        self._explanation = connections.explanation
-        self._named = named
+        self._queries = queries
+        self._url = url
         self.project = 0
 
     def lock(self, name: str) -> str:
-        """Have a project for this transaction alone, until its end; what made its index."""
-        found = self.fetch_all("lock_project", {"name": name})
-        if not found:
+        """Lock a project until the end of the transaction, and create it if it is new. Return its `made_by`."""
+        rows = self.fetch_all("lock_project", {"name": name})
+        if not rows:
             self.execute("add_project", {"name": name})
-            found = self.fetch_all("lock_project", {"name": name})
-        self.project, made_by = found[0]
+            rows = self.fetch_all("lock_project", {"name": name})
+        self.project, made_by = rows[0]
         return str(made_by)
 
     def fetch_all(self, query: str, params: Mapping[str, Any] | Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        return self._run_sql(self._named[query], params).fetchall()
+        return self._run(self._queries[query], params).fetchall()
 
     def execute(self, query: str, params: Mapping[str, Any] | Sequence[Any] = ()) -> int:
-        return self._run_sql(self._named[query], params).rowcount
+        return self._run(self._queries[query], params).rowcount
 
     def execute_many(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
-        """All rows in one statement, column by column. COPY would be quicker still, but not under row-level security."""
-        if rows:
-            self._run_sql(self._named[query], [_array(column) for column in zip(*rows, strict=True)])
+        """Run a query once for all rows, with an array for each column.
 
-    def _run_sql(self, text: str, params: Mapping[str, Any] | Sequence[Any]) -> Cursor:
-        statement, names = numbered(text)
+        COPY would be faster still, but it does not work under row-level security.
+        """
+        if rows:
+            self._run(self._queries[query], [_array(column) for column in zip(*rows, strict=True)])
+
+    def _run(self, text: str, params: Mapping[str, Any] | Sequence[Any]) -> Cursor:
+        statement, names = to_positional(text)
         if isinstance(params, Mapping):
             params = [params[name] for name in names]
         try:
             return self.connection.execute(statement, params, binary=True)
-        except Failure as error:
-            raise self._explanation(error) from error
+        except psycopg.Error as error:
+            # Translated here and not only around the transaction, so that a caller inside it can catch `Interrupted`.
+            raise translate_error(error, self._url) from error
 
 
-_MARK = re.compile(r"(?<![:\w]):([a-z_]+)|\?(\d*)")
+_PLACEHOLDER = re.compile(r"(?<![:\w]):([a-z_]+)|\?(\d*)")
 
 
 @lru_cache(maxsize=512)
-def numbered(text: str) -> tuple[str, tuple[str, ...]]:
-    """A query with `:name`, `?` or `?2` in PostgreSQL's own `$1`, and the names in their order."""
-    names: dict[str, int] = {}
-    bare = 0
+def to_positional(text: str) -> tuple[str, tuple[str, ...]]:
+    """Replace `:name`, `?` and `?2` by PostgreSQL's `$1`. Return the query, and the names in the order of their numbers."""
+    numbers: dict[str, int] = {}
+    unnamed = 0
 
-    def number(mark: re.Match[str]) -> str:
-        nonlocal bare
-        if mark[1]:
-            return f"${names.setdefault(mark[1], len(names) + 1)}"
-        bare += 1
-        return f"${mark[2] or bare}"
+    def replace_placeholder(match: re.Match[str]) -> str:
+        nonlocal unnamed
+        if match[1]:
+            return f"${numbers.setdefault(match[1], len(numbers) + 1)}"
+        unnamed += 1
+        return f"${match[2] or unnamed}"
 
-    return _MARK.sub(number, text), tuple(names)
+    return _PLACEHOLDER.sub(replace_placeholder, text), tuple(numbers)
 
 
 def _array(values: Sequence[Any]) -> str:
-    """A column as PostgreSQL writes an array: six times as quick as the driver's own way."""
+    """Return a column as the text of a PostgreSQL array. This is six times as fast as the driver's own conversion."""
     if isinstance(values[0], str):
         return '{"' + '","'.join([value.replace("\\", "\\\\").replace('"', '\\"') for value in values]) + '"}'
     if isinstance(values[0], bytes):

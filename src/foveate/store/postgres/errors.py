@@ -1,22 +1,21 @@
-"""Why a PostgreSQL server does not let us in, or not do something, as our errors: at which server, and what to do.
+"""Translates the errors of the PostgreSQL driver into foveate's: which server, what is wrong, and what to do.
 
-Comes in: an error of the driver and the URL. Goes out: an error of ours, in which no password is shown. While a connection
-is made, the driver knows no error codes, only the server's words; words that are not known here are passed on.
+No message shows a password. While a connection is made, the driver reports no error codes, so errors are recognized by their
+words. Messages that are not known here are passed on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-from foveate.errors import Denied, FoveateError, InputError, StoreError
+import psycopg
+from psycopg_pool import PoolTimeout
+
+from foveate.errors import Busy, Denied, FoveateError, InputError, Interrupted, StoreError
 from foveate.store.database_url import mask_passwords
 
-if TYPE_CHECKING:
-    import psycopg
-
-WORDS: tuple[tuple[str, type[StoreError], str], ...] = (
+CONNECT_ERRORS: tuple[tuple[str, type[StoreError], str], ...] = (
     ("password authentication failed", Denied, "the password is wrong. Check the URL, PGPASSWORD or ~/.pgpass"),
     ("no password supplied", Denied, "it wants a password. Put it into PGPASSWORD, ~/.pgpass or the URL"),
     ("is not permitted to log in", Denied, "the role may not log in. Its owner can change that: `alter role ... login`"),
@@ -29,64 +28,120 @@ WORDS: tuple[tuple[str, type[StoreError], str], ...] = (
     ("no such file or directory", StoreError, "nothing listens at that socket. Start the server, or check the URL"),
     ("connection refused", StoreError, "nothing listens there. Start the server, or check host and port in the URL"),
     ("timeout", StoreError, "it does not answer. Check the network, and host and port in the URL"),
-    ("too many clients", StoreError, "it has no connection left. Try again, or raise its max_connections"),
+    ("too many clients", StoreError, "it has no free connection. Try again, or raise its max_connections"),
     ("starting up", StoreError, "it is starting. Try again in a moment"),
 )
-"""What a server or the driver says while connecting, the error that it is, and what to do; the first that fits."""
+"""Words of errors while connecting, the error that each becomes, and what to do. The first match counts."""
 
-PASSING = (
+TRANSIENT_ERRORS = (
     *("no such file or directory", "connection refused", "timeout", "session is read-only", "hot standby mode"),
     *("too many clients", "starting up", "shutting down", "closed the connection"),
 )
-"""What is said while a server is away and may come back, or another take its place."""
+"""Words of errors that may be over in a moment: the server comes back, or another one takes over."""
 
-NO_URL = ("invalid URI", "unexpected spaces", "percent-encoded")
-"""What the driver says of text that is no URL of its kind."""
+INVALID_URL_ERRORS = ("invalid URI", "unexpected spaces", "percent-encoded")
+"""Words of errors about a text that is not a PostgreSQL URL."""
 
-NOT_ALLOWED = "42501"
-NO_VECTORS = (
+CONNECTION_LOST_SQLSTATES = ("08", "57P")
+"""Classes of errors with which a server ends a connection."""
+
+TOO_MANY_CONNECTIONS_SQLSTATE = "53300"
+PERMISSION_DENIED_SQLSTATE = "42501"
+LOCK_TIMEOUT_SQLSTATE = "55P03"
+
+READ_ONLY_SQLSTATE = "25006"
+"""A standby answers a write with it."""
+
+RETRYABLE_SQLSTATES = ("40001", "40P01")
+"""Serialization failures and deadlocks. The transaction was rolled back, and the next attempt may succeed."""
+
+NO_PGVECTOR_MESSAGE = (
     "it has no pgvector. Install it where the server runs (package postgresql-NN-pgvector), then have a superuser run "
     "`create extension vector` in this database"
 )
 
+INTERRUPTED_MESSAGE = "{shown!r}: {why}; nothing was written. Try again."
 
-def refusal(error: psycopg.Error, url: str) -> FoveateError | None:
-    """A refusal that we know, as an error of ours."""
-    said = _said(error)
-    where = f"The store {mask_passwords(url)!r}"
-    if any(words in said for words in NO_URL):
-        return InputError(f"{where} is no URL that PostgreSQL understands. Write postgresql://USER@HOST:PORT/DATABASE.")
-    if 'extension "vector"' in said:
-        return StoreError(f"{where} cannot be used: {NO_VECTORS}.")
-    if error.sqlstate == NOT_ALLOWED:
-        return Denied(f"{where} refuses: {said}. Its owner can allow it: `foveate init --grant ROLE --project NAME`.")
-    if error.sqlstate is None:
-        whole = str(error).lower()  # of several servers, each says something
-        for words, sort, advice in WORDS:
-            if words in whole:
-                return sort(f"{where} cannot be opened: {advice}.")
-    return None
+_MESSAGES_BY_SQLSTATE = {
+    "25P03": "{shown!r}: a transaction was idle for too long and was ended. Nothing was changed.",
+    "53100": "The disk of {shown!r} is full. Nothing was changed; make room and try again.",
+    "54000": "{shown!r}: a name, key or subject is longer than the 2,700 bytes that PostgreSQL can index ({error}).",
+    "57014": "{shown!r}: a query took too long and was ended. Nothing was changed.",
+}
 
 
-def may_pass(error: psycopg.Error) -> bool:
-    """Whether no server could be reached that takes writes, and one may be in a moment."""
-    whole = str(error).lower()
-    denied = any(sort is Denied and words in whole for words, sort, _ in WORDS)
-    return not denied and any(words in whole for words in PASSING)
+def translate_error(error: psycopg.Error, url: str) -> FoveateError:
+    """Return foveate's error for an error of the driver."""
+    shown = mask_passwords(url)
+    first_line = str(error).strip().split("\n")[0]
+    state = error.sqlstate or ""
+    if refusal := _translate_refusal(error, shown):
+        return refusal
+    if isinstance(error, PoolTimeout):
+        return StoreError(f"{shown!r} cannot be reached, or all connections to it are in use. Try again.")
+    if state == LOCK_TIMEOUT_SQLSTATE:
+        return Busy(f"{shown!r} is busy: another process has been writing to the same project for long. Try again.")
+    if state in _MESSAGES_BY_SQLSTATE:
+        return StoreError(_MESSAGES_BY_SQLSTATE[state].format(shown=shown, error=first_line))
+    if state == READ_ONLY_SQLSTATE:
+        return Denied(
+            f"{shown!r} takes no writes: it is a standby. Read from it, or name every server in the URL: "
+            "postgresql://USER@ONE,OTHER/DATABASE finds the one that does."
+        )
+    if state in RETRYABLE_SQLSTATES:
+        return Interrupted(INTERRUPTED_MESSAGE.format(shown=shown, why=first_line))
+    if is_connection_lost(error):
+        return Interrupted(INTERRUPTED_MESSAGE.format(shown=shown, why=f"the connection was lost ({first_line})"))
+    if isinstance(error, psycopg.DataError):
+        return InputError(f"PostgreSQL cannot store or compare that value: {first_line}.")
+    return StoreError(f"{shown!r}: {_server_message(error)}.")
 
 
 @contextmanager
-def explained(url: str) -> Iterator[None]:
-    """The driver's errors as ours."""
-    import psycopg
-
+def translate_errors(url: str) -> Iterator[None]:
+    """Translate the driver's errors inside a block."""
     try:
         yield
     except psycopg.Error as error:
-        raise refusal(error, url) or StoreError(f"The store {mask_passwords(url)!r}: {_said(error)}.") from error
+        raise translate_error(error, url) from error
 
 
-def _said(error: psycopg.Error) -> str:
-    """The server's first line, without what the driver says around it."""
-    first = next(iter(str(error).strip().splitlines()), type(error).__name__)
-    return first.rpartition("failed: ")[2].removeprefix("FATAL:").strip().rstrip(".")
+def is_connection_lost(error: psycopg.Error) -> bool:
+    """Return whether the connection is gone, so that another one may succeed."""
+    if isinstance(error, PoolTimeout) or not isinstance(error, psycopg.OperationalError):
+        return False
+    state = error.sqlstate
+    return state is None or state.startswith(CONNECTION_LOST_SQLSTATES) or state == TOO_MANY_CONNECTIONS_SQLSTATE
+
+
+def is_transient(error: psycopg.Error) -> bool:
+    """Return whether no server that takes writes could be reached, but one may be in a moment."""
+    message = str(error).lower()
+    is_denied = any(sort is Denied and words in message for words, sort, _ in CONNECT_ERRORS)
+    return not is_denied and any(words in message for words in TRANSIENT_ERRORS)
+
+
+def _translate_refusal(error: psycopg.Error, shown: str) -> FoveateError | None:
+    """Translate an error by which a server refuses the connection, the role or the database."""
+    message = _server_message(error)
+    store = f"The store {shown!r}"
+    if any(words in message for words in INVALID_URL_ERRORS):
+        return InputError(f"{store} is not a URL that PostgreSQL understands. Write postgresql://USER@HOST:PORT/DATABASE.")
+    if 'extension "vector"' in message:
+        return StoreError(f"{store} cannot be used: {NO_PGVECTOR_MESSAGE}.")
+    if error.sqlstate == PERMISSION_DENIED_SQLSTATE:
+        return Denied(f"{store} refuses: {message}. Its owner can allow it: `foveate init --grant ROLE --project NAME`.")
+    if error.sqlstate is None:
+        # If a URL names several servers, the message holds the words of each of them.
+        all_lines = str(error).lower()
+        for words, sort, advice in CONNECT_ERRORS:
+            if words in all_lines:
+                return sort(f"{store} cannot be opened: {advice}.")
+    return None
+
+
+def _server_message(error: psycopg.Error) -> str:
+    """Return the first line of a message, without the driver's words around it."""
+    lines = str(error).strip().splitlines()
+    message = lines[0] if lines else type(error).__name__
+    return message.rpartition("failed: ")[2].removeprefix("FATAL:").strip().rstrip(".")

@@ -1,68 +1,61 @@
-"""The shared store: PostgreSQL with pgvector, for a team or a platform; the rules of state are those of the embedded one.
+"""A store in PostgreSQL, for a team or a platform. The rules of writing are those of every SQL store.
 
-Comes in: a URL. Everything lives in the schema `foveate` of that database. Writers of one project take turns by a lock on
-the project's row; different projects write at once. A role that is not the owner sees the projects that it was granted and
-nothing else, whatever SQL it writes. `pooling` holds connections, retries and errors.
+All tables are in the schema `foveate` of the database. Writers of one project wait for a lock on the project's row, and
+different projects are written at the same time. A role that does not own the tables sees the projects that it was granted,
+and row-level security makes sure of it whatever SQL it runs.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psycopg
+
 from foveate.clock import new_id, now
 from foveate.errors import Busy, Denied, InputError, NotFound, SchemaTooNew, StoreError
-from foveate.records.kinds import RENDERER_VERSION
 from foveate.store.copy import PROJECT_TABLES, PostgresTables
-from foveate.store.postgres.connections import MIGRATING, READ, WRITE, Connection, Connections, Patience, quoted
+from foveate.store.postgres.connections import (
+    BEGIN_READ_SQL,
+    BEGIN_WRITE_SQL,
+    Connections,
+    ConnectionSettings,
+    quote_identifier,
+)
 from foveate.store.postgres.database import PostgresDatabase
-from foveate.store.postgres.errors import NO_VECTORS
-from foveate.store.postgres.vectors import HalfVectors, Writing
+from foveate.store.postgres.schema import META_COUNTER, META_SCHEMA, is_made_by_newer, made_by, open_schema
+from foveate.store.postgres.vectors import PgVectorSearch, PostgresWriteTransaction
 from foveate.store.protocol import ForgetResult, Health, Scrub, StoredReceipt
 from foveate.store.retention import DEFAULT_RETENTION, Retention
 from foveate.store.retry import retry_interrupted
 from foveate.store.sql import queries
-from foveate.store.sql.queries import META_SECRET, SchemaStatus, compute_schema_status
 from foveate.store.sql.read import ReadTransaction
 from foveate.text import analysis, tokens
 from foveate.types import Scope
 
-# isort: split
-import psycopg  # after `pooling`, which says what to install where it is missing
-from psycopg import errors
+SHORT_LOCK_TIMEOUT_S = 0.2
+"""How long to wait for a lock if the work can be done later as well."""
 
-OLDEST = 140000
-"""PostgreSQL 14: the oldest that is still looked after when this is written."""
+MAX_NAMED_PROJECTS = 5
+"""Projects with a problem that `health` names one by one."""
 
-PATIENCE = 0.2
-"""Seconds to wait for others where the work can be done later as well: receipts."""
+MAX_VACUUM_BYTES = 2**30
+"""Size of the tables up to which a forget vacuums them at once. Larger ones would take minutes."""
 
-SCHEMA = "schema"
-COUNTER = "counter"
-"""Names in `meta`: the version of the tables; by which counter tokens are counted."""
+DEAD_ROWS_WARNING = "Dead rows stay in the tables until the server vacuums them, or their owner does."
 
-SHOWN = 5
-"""Projects with a problem that are named one by one."""
-
-VACUUMED = 2**30
-"""Bytes of tables up to which a forget has the server drop dead rows at once; beyond, that would take minutes."""
-
-NO_STORE = "There is no store in {shown!r}. Create one with `foveate init --store URL --project NAME`."
-
-DEAD = "Dead rows stay in the tables until the server's own vacuum, or their owner's."
-
-BEYOND_REACH = (
-    "The server's write-ahead log, replicas and backups may hold what was forgotten until they are recycled; "
-    "that is for whoever runs the server."
+LOG_WARNING = (
+    "The server's write-ahead log, replicas and backups may contain the forgotten records until they are recycled. "
+    "The administrator of the server can do that."
 )
 
 
 class PostgresStore:
-    """A store in a PostgreSQL database, shared by everybody who has its URL."""
+    """A store in a PostgreSQL database, shared by everyone who has its URL."""
 
     def __init__(
         self,
@@ -73,96 +66,96 @@ class PostgresStore:
         multi_valued: Iterable[str] = (),
         create: bool = True,
         secret: str | None = None,
-        patience: Patience | None = None,
+        settings: ConnectionSettings | None = None,
         retention: Retention = DEFAULT_RETENTION,
     ) -> None:
         self.embedding_namespace = embedding_namespace
         self.retention = retention
-        self._dropping: dict[str, tuple[int, int]] = {}
+        self._cleanup_positions: dict[str, tuple[int, int]] = {}
         self._multi_valued = frozenset(multi_valued)
-        self._connections = Connections(url, patience or Patience())
+        self._connections = Connections(url, settings or ConnectionSettings())
         self.path = self._connections.shown
         self._local = threading.local()
-        self._segments = HalfVectors()
+        self._vector_search = PgVectorSearch()
         self._queries = queries.load("postgres")
         self._schema = queries.migrations("postgres")[-1][0]
-        self._known: set[str] = set()
-        meta = self._opened(create, counter, secret or os.urandom(16).hex())
-        self.counter = counter or meta[COUNTER]
-        tokens.counter(self.counter)
-        if self.counter != meta[COUNTER]:
-            with self._transaction(WRITE) as database:
-                database.execute("set_meta", {"name": COUNTER, "value": self.counter})
+        self._current_projects: set[str] = set()
+        meta = open_schema(self._connections, create=create, counter=counter, secret=secret or os.urandom(16).hex())
+        self.counter = counter or meta[META_COUNTER]
+        tokens.counter(self.counter)  # raises if there is no counter of that name
+        if self.counter != meta[META_COUNTER]:
+            with self._transaction(BEGIN_WRITE_SQL) as database:
+                database.execute("set_meta", {"name": META_COUNTER, "value": self.counter})
 
-    # --- the contract ------------------------------------------------------------------------------------------
+    # --- the protocol ------------------------------------------------------------------------------------------
 
     def projects(self) -> list[str]:
-        with self._transaction(READ) as database:
+        with self._transaction(BEGIN_READ_SQL) as database:
             return sorted(name for _, name in database.fetch_all("project_names"))
 
     @contextmanager
     def read(self, scope: Scope) -> Iterator[ReadTransaction]:
-        self._catch_up(scope.project)
-        with self._transaction(READ) as database:
-            yield ReadTransaction(database, scope, self._segments, self.embedding_namespace)
+        self._reindex_before_read(scope.project)
+        with self._transaction(BEGIN_READ_SQL) as database:
+            yield self._reader(database, scope)
 
     @contextmanager
-    def write(self, scope: Scope) -> Iterator[Writing]:
-        with self._locked(scope.project) as database:
-            writer = Writing(
-                database, scope, self._segments, self.embedding_namespace, new_id("chg", now()), self._multi_valued
-            )
+    def write(self, scope: Scope) -> Iterator[PostgresWriteTransaction]:
+        with self._lock_project(scope.project) as database:
+            writer = self._writer(database, scope, new_id("chg", now()))
             yield writer
-            writer.finish(self.retention, self._dropping)
+            writer.finish(self.retention, self._cleanup_positions)
 
     def forget(
         self, scope: Scope, ids: Sequence[str], scrub: Scrub | None = None, other_store_ids: Sequence[str] = ()
     ) -> ForgetResult:
-        """Remove records from every table, and their dead rows from the files where this role may."""
+        """Delete records from every table, and vacuum their dead rows if this role may do that."""
         with self.write(scope) as writer:
             counts = writer.forget(ids, scrub, other_store_ids)
-        return ForgetResult(counts, (*self._vacuum(), BEYOND_REACH))
+        return ForgetResult(counts, (*self._vacuum(), LOG_WARNING))
 
     def save_receipts(self, scope: Scope, receipts: Iterable[StoredReceipt]) -> None:
-        """Keep receipts. They wait for no writer of the project: its row is not locked."""
-        kept = list(receipts)
-        with self._transaction(WRITE, lock=PATIENCE) as database:
-            writer = Writing(database, scope, self._segments, self.embedding_namespace, "")
-            for receipt in kept:
+        """Store receipts without the lock on the project: they change no record, so they wait for no writer."""
+        stored = list(receipts)
+        with self._transaction(BEGIN_WRITE_SQL, lock_timeout_s=SHORT_LOCK_TIMEOUT_S) as database:
+            writer = self._writer(database, scope)
+            for receipt in stored:
                 writer.save_receipt(receipt)
-            latest = min(max((receipt.created for receipt in kept), default=0), now())
+            # A request may have a time in the future. That must not make the other receipts too old.
+            latest = min(max((receipt.created for receipt in stored), default=0), now())
             writer.drop_receipts(self.retention, latest, only_if_overdue=True)
 
     def reclaim_space(self) -> int:
-        """Nothing: the server gives unused room to new rows by itself (autovacuum)."""
+        """Return 0: the server reuses the space of deleted rows by itself (autovacuum)."""
         return 0
 
     def backup(self, target: Path) -> None:
-        """A consistent copy as an SQLite file, taken while others write."""
+        """Write a consistent copy as an SQLite file while others write."""
         from foveate.store.sqlite.files import back_up_to_file
 
         back_up_to_file(self, target)
 
     def health(self) -> Health:
-        """Is the server fit, and does every project's index say what its records say?"""
-        with self._transaction(READ, unhurried=True) as database:
+        """Return facts about the server, and the projects whose index does not match their records."""
+        with self._transaction(BEGIN_READ_SQL, no_timeout=True) as database:
             meta = dict(database.fetch_all("meta"))
-            ((server, pgvector, size, own),) = database.fetch_all("server_facts")
+            ((server, pgvector, database_size, store_size),) = database.fetch_all("server_facts")
             projects = [name for _, name in database.fetch_all("project_names")]
-            astray = [said for name in projects if (said := self._astray(database, name))]
+            mismatches = [mismatch for name in projects if (mismatch := self._index_mismatch(database, name))]
         facts = {
             "path": self.path,
             "postgresql": server,
             "pgvector": pgvector,
-            "schema": int(meta[SCHEMA]),
-            "bytes": own,
-            "database_bytes": size,
+            "schema": int(meta[META_SCHEMA]),
+            "bytes": store_size,
+            "database_bytes": database_size,
             "projects": len(projects),
-            "counter": meta[COUNTER],
+            "counter": meta[META_COUNTER],
             "analyser": str(analysis.VERSION),
         }
         problems = tuple(
-            f"The index disagrees with the records ({said}). Run `foveate doctor --fix`." for said in astray[:SHOWN]
+            f"The index disagrees with the records ({mismatch}). Run `foveate doctor --fix`."
+            for mismatch in mismatches[:MAX_NAMED_PROJECTS]
         )
         return Health(not problems, facts, problems)
 
@@ -173,154 +166,152 @@ class PostgresStore:
     @contextmanager
     def tables(self, *, write: bool = False) -> Iterator[PostgresTables]:
         """Open every table as plain rows in one transaction, for copying."""
-        begin = WRITE if write else READ
-        with self._connections.transaction(begin, self._check_schema, unhurried=True, alone=write) as connection:
-            ((filtered,),) = connection.execute("select row_security_active('records')").fetchall()
-            if filtered:
+        begin = BEGIN_WRITE_SQL if write else BEGIN_READ_SQL
+        with self._connections.transaction(begin, self._check_schema, no_timeout=True, alone=write) as connection:
+            ((is_filtered,),) = connection.execute("select row_security_active('records')").fetchall()
+            if is_filtered:
                 raise StoreError(f"{self.path!r}: this role sees its own projects only. Copy as the owner of the tables.")
             yield PostgresTables(connection)
-
-    def _check_schema(self, version: int) -> None:
-        queries.refuse_schema_mismatch(version, self._schema, repr(self.path))
 
     def close(self) -> None:
         self._connections.close()
 
-    # --- who may see what --------------------------------------------------------------------------------------
+    # --- access ------------------------------------------------------------------------------------------------
 
     @retry_interrupted
     def grant(self, role: str, project: str) -> None:
-        """Let a role of the server read and write a project, and nothing else. For the owner of the tables."""
-        who = quoted(role)
+        """Let a role of the server read and write a project, and nothing else. Only the owner of the tables can do this."""
+        grantee = quote_identifier(role)
         if project not in self.projects():
-            raise NotFound(f"There is no project {project!r} in {self.path!r}; it comes with its first record.")
-        with self._locked(project) as database:
-            self._refuse_role(database, role)
+            raise NotFound(f"No project {project!r} in {self.path!r}. A project is created with its first record.")
+        with self._lock_project(project) as database:
+            self._refuse_unsafe_role(database, role)
             database.execute("add_member", {"role": role, "project": database.project})
-            for statement in _GRANTS:
-                database.connection.execute(f"grant {statement} to {who}")
+            for privilege in _PRIVILEGES:
+                database.connection.execute(f"grant {privilege} to {grantee}")
 
     @retry_interrupted
     def revoke(self, role: str, project: str) -> None:
-        """Take a project from a role again; with the last one, every right in the schema."""
-        who = quoted(role)
+        """Take a project from a role. With its last project, a role loses every privilege in the schema."""
+        grantee = quote_identifier(role)
         if project not in self.projects():
-            raise NotFound(f"There is no project {project!r} in {self.path!r}.")
-        with self._locked(project) as database:
+            raise NotFound(f"No project {project!r} in {self.path!r}.")
+        with self._lock_project(project) as database:
             database.fetch_all("lock_grants")
             database.execute("delete_member", {"role": role, "project": database.project})
-            there = database.fetch_all("role", {"role": role})  # one that was dropped has no rights left to take
-            if there and not database.fetch_all("count_memberships", {"role": role})[0][0]:
-                for statement in _GRANTS:
-                    database.connection.execute(f"revoke {statement} from {who}")
+            exists = database.fetch_all("role", {"role": role})  # a role that was dropped has lost its privileges with that
+            if exists and not database.fetch_all("count_memberships", {"role": role})[0][0]:
+                for privilege in _PRIVILEGES:
+                    database.connection.execute(f"revoke {privilege} from {grantee}")
 
-    def _refuse_role(self, database: PostgresDatabase, role: str) -> None:
-        """Roles that would be more than one member, or could have the owner run what they wrote."""
-        database.fetch_all("lock_grants")  # rights of one table cannot be given twice at once
+    def _refuse_unsafe_role(self, database: PostgresDatabase, role: str) -> None:
+        """Refuse a role that stands for several users, or that could make the owner run its code."""
+        # PostgreSQL fails if two transactions change the privileges of one table at once.
+        database.fetch_all("lock_grants")
         if role.lower() in ("public", "none"):
             raise InputError(f"{role!r} is every role at once. Grant a role of its own.")
         if not database.fetch_all("role", {"role": role}):
-            raise InputError(f"There is no role {role!r} on the server. Create it first: `create role {role} login`.")
-        schema = self._connections.path.rpartition(", ")[2]
-        if (
-            schema != "foveate"
-            and database.fetch_all("may_create_in_schema", {"role": role, "schema": schema.strip('"')})[0][0]
-        ):
+            raise InputError(f"No role {role!r} on the server. Create it first: `create role {role} login`.")
+        schema = self._connections.search_path.rpartition(", ")[2]
+        params = {"role": role, "schema": schema.strip('"')}
+        if schema != "foveate" and database.fetch_all("may_create_in_schema", params)[0][0]:
             raise InputError(
-                f"{role!r} may create in schema {schema}, where pgvector is, and so have others run what it writes. "
-                f"Take that away first: `revoke create on schema {schema} from public, {role}`."
+                f"{role!r} may create functions in schema {schema}, where pgvector is, and others would run them. "
+                f"Revoke that first: `revoke create on schema {schema} from public, {role}`."
             )
 
-    # --- repair ------------------------------------------------------------------------------------------------
+    # --- the index ---------------------------------------------------------------------------------------------
 
     def rebuild(self) -> int:
-        """Make the index of every project anew from its records, one project after the other; how many were indexed."""
-        with self._transaction(READ) as database:
-            names = [name for _, name in database.fetch_all("project_names")]
-        done = 0
-        for name in names:
-            with self._locked(name, current=False, unhurried=True) as database:
-                done += self._rebuild(database, name)
-        return done
+        """Index every record again, one project after the other, and return how many there are."""
+        with self._transaction(BEGIN_READ_SQL) as database:
+            projects = [name for _, name in database.fetch_all("project_names")]
+        count = 0
+        for name in projects:
+            with self._lock_project(name, reindex_if_outdated=False, no_timeout=True) as database:
+                count += self._rebuild(database, name)
+        return count
 
-    def _rebuild(self, database: PostgresDatabase, name: str) -> int:
-        writer = Writing(database, Scope(name), self._segments, self.embedding_namespace, "")
-        done = writer.rebuild(self.counter)
+    def _rebuild(self, database: PostgresDatabase, project: str) -> int:
+        writer = self._writer(database, Scope(project))
+        count = writer.rebuild(self.counter)
         writer.finish()
-        database.execute("set_made_by", {"project": database.project, "made_by": self._made_by})
-        return done
+        database.execute("set_made_by", {"project": database.project, "made_by": made_by(self.counter)})
+        return count
 
-    def _astray(self, database: PostgresDatabase, name: str) -> str:
-        """In which way index and records of a project differ, nothing when they agree."""
+    def _index_mismatch(self, database: PostgresDatabase, project: str) -> str:
+        """Describe how the index of a project differs from its records, or return an empty string."""
         try:
-            found = ReadTransaction(database, Scope(name), self._segments, self.embedding_namespace).index_mismatch()
-        except ValueError as error:  # somebody wrote into the tables by hand
-            found = f"it cannot be read: {error}"
-        return found and f"project {name!r}: {found}"
+            mismatch = self._reader(database, Scope(project)).index_mismatch()
+        except ValueError as error:  # another program wrote into the tables
+            mismatch = f"it cannot be read: {error}"
+        return mismatch and f"project {project!r}: {mismatch}"
+
+    def _reindex_before_read(self, project: str) -> None:
+        """Index a project again if an older version did, once in a process."""
+        if project in self._current_projects or self._is_writing:
+            return
+        with self._transaction(BEGIN_READ_SQL) as database:
+            rows = database.fetch_all("made_by", {"name": project})
+        if rows and rows[0][0] != made_by(self.counter) and not is_made_by_newer(rows[0][0]):
+            try:
+                with self._lock_project(project, no_timeout=True, lock_timeout_s=SHORT_LOCK_TIMEOUT_S):
+                    pass
+            except (Busy, Denied):  # another process is at it, or this is a standby: search in the old index until then
+                return
+        if rows:
+            self._current_projects.add(project)
+
+    def _reindex_if_outdated(self, database: PostgresDatabase, project: str, indexed_by: str) -> None:
+        if indexed_by == made_by(self.counter):
+            return
+        if is_made_by_newer(indexed_by):
+            raise SchemaTooNew(f"Project {project!r} was indexed by a newer foveate. Upgrade foveate to write to it.")
+        counter = dict(database.fetch_all("meta"))[META_COUNTER]
+        if counter != self.counter:
+            raise StoreError(
+                f"{self.path!r} now counts tokens with {counter!r}, and did with {self.counter!r} when it was opened: "
+                "open it again."
+            )
+        self._rebuild(database, project)
 
     def _vacuum(self) -> tuple[str, ...]:
-        """Have the server drop dead rows now. It skips tables of another owner with a notice."""
-        refused: list[str] = []
+        """Vacuum the tables, and return a warning if that is not possible now."""
+        failures: list[str] = []
         try:
             with self._connections.connect() as connection:
                 ((size,),) = connection.execute(
                     "select coalesce(sum(pg_total_relation_size(c.oid)), 0) from pg_class c "
                     "join pg_namespace n on n.oid = c.relnamespace where n.nspname = 'foveate' and c.relkind = 'r'"
                 ).fetchall()
-                if size > VACUUMED:
-                    return (DEAD,)
-                connection.add_notice_handler(lambda notice: refused.append(str(notice.message_primary)))
+                if size > MAX_VACUUM_BYTES:
+                    return (DEAD_ROWS_WARNING,)
+                # The server does not fail on tables of another owner. It skips them with a notice.
+                connection.add_notice_handler(lambda notice: failures.append(str(notice.message_primary)))
                 connection.execute(f"vacuum {', '.join(f'foveate.{table}' for table in PROJECT_TABLES)}")
-        except psycopg.Error as error:  # the records are gone all the same
-            refused.append(str(error))
-        return (DEAD,) if refused else ()
+        except psycopg.Error as error:  # the records are deleted all the same
+            failures.append(str(error))
+        return (DEAD_ROWS_WARNING,) if failures else ()
 
-    # --- projects ----------------------------------------------------------------------------------------------
-
-    @property
-    def _made_by(self) -> str:
-        """What an index and its token counts are made by; a project remembers it."""
-        return f"{analysis.VERSION}/{RENDERER_VERSION}/{self.counter}"
-
-    def _catch_up(self, project: str) -> None:
-        """Have a project that an older foveate indexed indexed anew, when this process first reads it."""
-        if project in self._known or self._is_writing:
-            return
-        with self._transaction(READ) as database:
-            found = database.fetch_all("made_by", {"name": project})
-        if found and found[0][0] != self._made_by and not _is_newer(found[0][0]):
-            try:
-                with self._locked(project, unhurried=True, lock=PATIENCE):
-                    pass
-            except (Busy, Denied):  # somebody is at it, or this is a standby: the index as it is will do meanwhile
-                return
-        if found:
-            self._known.add(project)
+    # --- transactions ------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _locked(self, project: str, *, current: bool = True, **options: Any) -> Iterator[PostgresDatabase]:
-        """A transaction that is the only one to write to a project; its index is brought up to date first."""
+    def _lock_project(self, project: str, *, reindex_if_outdated: bool = True, **options: Any) -> Iterator[PostgresDatabase]:
+        """Open the only transaction that writes to a project, and index the project again if its index is outdated."""
+        # A second transaction of this thread would wait for the lock of the first one, which waits for the thread.
         if self._is_writing:
             raise StoreError("This thread is writing already; use the writer that it has open.")
         if not project:
-            raise InputError("A scope needs a project.")
+            raise InputError("A scope needs a project, got an empty name.")
         self._local.writing = True
         try:
-            with self._transaction(WRITE, project=project, **options) as database:
-                made_by = database.lock(project)
-                if current and made_by != self._made_by:
-                    self._bring_up(database, project, made_by)
+            with self._transaction(BEGIN_WRITE_SQL, project=project, **options) as database:
+                indexed_by = database.lock(project)
+                if reindex_if_outdated:
+                    self._reindex_if_outdated(database, project, indexed_by)
                 yield database
         finally:
             self._local.writing = False
-
-    def _bring_up(self, database: PostgresDatabase, project: str, made_by: str) -> None:
-        if _is_newer(made_by):
-            raise SchemaTooNew(f"Project {project!r} was indexed by a newer foveate. Upgrade foveate to write to it.")
-        counter = dict(database.fetch_all("meta"))[COUNTER]
-        if counter != self.counter:
-            raise StoreError(f"{self.path!r} counts tokens with {counter!r} by now; open it again.")
-        self._rebuild(database, project)
 
     @property
     def _is_writing(self) -> bool:
@@ -329,93 +320,21 @@ class PostgresStore:
     @contextmanager
     def _transaction(self, begin: str, **options: Any) -> Iterator[PostgresDatabase]:
         with self._connections.transaction(begin, self._check_schema, **options) as connection:
-            yield PostgresDatabase(self._connections, connection, self._queries)
+            yield PostgresDatabase(connection, self._queries, self._connections.url)
 
-    # --- schema ------------------------------------------------------------------------------------------------
+    def _check_schema(self, version: int) -> None:
+        queries.refuse_schema_mismatch(version, self._schema, repr(self.path))
 
-    def _opened(self, create: bool, counter: str | None, secret: str) -> dict[str, str]:
-        """What `meta` says, once the schema is this version's."""
-        with self._connections.explained(), self._connections.reached() as connection:
-            version = self._version(connection)
-            if version == 0 and not create:
-                raise StoreError(
-                    f"There is no store in {self.path!r}. Create one with `foveate init --store URL --project NAME`."
-                )
-            if queries.pending_migrations("postgres", version, repr(self.path)):
-                self._migrate(connection, {COUNTER: counter or "o200k", META_SECRET: secret})
-            queries.refuse_schema_mismatch(self._version(connection), self._schema, repr(self.path))
-            self._connections.path = _path(connection)
-            return dict(connection.execute("select name, value from foveate.meta").fetchall())
+    def _reader(self, database: PostgresDatabase, scope: Scope) -> ReadTransaction:
+        return ReadTransaction(database, scope, self._vector_search, self.embedding_namespace)
 
-    def _version(self, connection: Connection) -> int:
-        if connection.info.server_version < OLDEST:
-            raise StoreError(
-                f"{self.path!r} is PostgreSQL {connection.info.server_version // 10000}; 14 or later is needed."
-            )
-        try:
-            found = connection.execute("select value from foveate.meta where name = $1", (SCHEMA,)).fetchone()
-        except (errors.UndefinedTable, errors.InvalidSchemaName):
-            return 0
-        return int(found[0]) if found else 0
-
-    def _migrate(self, connection: Connection, first: Mapping[str, str]) -> None:
-        """Bring the schema to this version, in one transaction; several processes take turns.
-
-        `first`: what `meta` is to say where it says nothing of it yet.
-        """
-        ((encoding,),) = connection.execute("select current_setting('server_encoding')").fetchall()
-        if encoding != "UTF8":
-            raise StoreError(f"{self.path!r} is encoded in {encoding}; create a database with encoding UTF8.")
-        try:
-            with connection.transaction():
-                connection.execute("select pg_advisory_xact_lock($1)", (MIGRATING,))
-                connection.execute("create schema if not exists foveate")
-                connection.execute("create extension if not exists vector schema foveate")
-                connection.execute(f"set local search_path = {_path(connection)}")
-                database = PostgresDatabase(self._connections, connection, self._queries)
-                for number, script in queries.pending_migrations(
-                    "postgres", self._version_here(connection), repr(self.path)
-                ):
-                    connection.execute(script)
-                    database.execute("set_meta", {"name": SCHEMA, "value": str(number)})
-                for name, value in first.items():
-                    database.execute("add_meta", {"name": name, "value": value})
-        except errors.InsufficientPrivilege as error:
-            raise StoreError(
-                f"This role may not bring the schema of {self.path!r} up to date ({error.diag.message_primary}). "
-                "Let the owner of the database run `foveate store maintain`."
-            ) from None
-        except (errors.UndefinedFile, errors.FeatureNotSupported) as error:
-            raise StoreError(
-                f"The store {self.path!r} cannot be used: {NO_VECTORS} ({error.diag.message_primary})."
-            ) from None
-
-    def _version_here(self, connection: Connection) -> int:
-        """The version inside of the migration: an error would end its transaction."""
-        ((there,),) = connection.execute("select to_regclass('foveate.meta') is not null").fetchall()
-        return self._version(connection) if there else 0
+    def _writer(self, database: PostgresDatabase, scope: Scope, change: str = "") -> PostgresWriteTransaction:
+        return PostgresWriteTransaction(
+            database, scope, self._vector_search, self.embedding_namespace, change, self._multi_valued
+        )
 
 
-def read_schema_status(url: str) -> SchemaStatus:
-    """How a database's schema stands; nothing is changed there."""
-    connections = Connections(url, Patience())
-    try:
-        with connections.explained(), connections.reached() as connection:
-            meta: dict[str, str] = dict(connection.execute("select name, value from foveate.meta").fetchall())
-            makers = [made_by for (made_by,) in connection.execute("select distinct made_by from foveate.projects")]
-    except StoreError as error:
-        if isinstance(error.__cause__, errors.UndefinedTable | errors.InvalidSchemaName):
-            raise StoreError(
-                f"There is no store in {connections.shown!r}. Create one with `foveate init --store URL --project NAME`."
-            ) from None
-        raise
-    for made_by in makers:
-        if made_by and not made_by.startswith(f"{analysis.VERSION}/{RENDERER_VERSION}/"):
-            meta |= zip(("analyser", "renderer"), made_by.split("/"), strict=False)
-    return compute_schema_status("postgres", connections.shown, int(meta[SCHEMA]), meta)
-
-
-_GRANTS = (
+_PRIVILEGES = (
     "usage on schema foveate",
     "select on foveate.meta, foveate.members, foveate.projects",
     "update (revision, docs, made_by, recent) on foveate.projects",
@@ -424,20 +343,4 @@ _GRANTS = (
     "insert (fingerprint, dim) on foveate.spaces",
     f"select, insert, update, delete on {', '.join(f'foveate.{table}' for table in PROJECT_TABLES[1:])}",
 )
-"""What a member needs; which rows, the policies of the tables say."""
-
-
-def _path(connection: Connection) -> str:
-    """Where names are looked for: our own schema, and the one that pgvector was put into by somebody else."""
-    found = connection.execute(
-        "select quote_ident(n.nspname) from pg_extension e join pg_namespace n on n.oid = e.extnamespace "
-        "where e.extname = 'vector'"
-    ).fetchone()
-    return ", ".join(dict.fromkeys(("foveate", found[0] if found else "foveate")))
-
-
-def _is_newer(made_by: str) -> bool:
-    """Whether a later analyser or renderer made it than this foveate has."""
-    parts = made_by.split("/")
-    known = len(parts) == 3 and parts[0].isdigit() and parts[1].isdigit()
-    return known and (int(parts[0]) > analysis.VERSION or int(parts[1]) > RENDERER_VERSION)
+"""What a member needs on the tables. Their row-level policies decide which rows it sees."""

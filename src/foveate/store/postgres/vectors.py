@@ -1,7 +1,6 @@
-"""Vector search in PostgreSQL, by pgvector: exact, under every filter, and no vector is brought into this process.
+"""Exact vector search in PostgreSQL, with pgvector. Vectors are compared in the server and not loaded into this process.
 
-Comes in: what a transaction sees, and a question's vector. Goes out: the nearest, as from the embedded store. The cosine
-of unit vectors is their product.
+Vectors have length one, so their cosine similarity is their inner product.
 """
 
 from __future__ import annotations
@@ -13,59 +12,68 @@ from collections.abc import Sequence
 from foveate.store.sql.write import WriteTransaction
 from foveate.store.vectors import MAX_SUPERSEDED_HITS, VectorGroup, VectorHit, VectorView, best_hits
 
-SPARE = 50
-"""Records scored first beyond those that are wanted: mostly enough, and the filters are then asked of these alone."""
+EXTRA_CANDIDATES = 50
+"""Candidates of the first query beyond twice the largest limit. They nearly always suffice, so that filters are tested on
+these few records instead of on all."""
 
 
-class HalfVectors:
-    """A `VectorSearch` in SQL: the nearest of all first; where they do not suffice, with the filter inside."""
+class PgVectorSearch:
+    """A `VectorSearch` in SQL."""
 
     def nearest(self, view: VectorView, vector: Sequence[float], groups: Sequence[VectorGroup]) -> list[list[VectorHit]]:
-        at = {
+        params = {
             "project": view.project,
             "space": view.namespace_id,
             **view.filter_params,
-            **_halves(vector),
+            **_split_precision(vector),
             "max_superseded": MAX_SUPERSEDED_HITS,
         }
-        width = 2 * max((group.limit for group in groups), default=0) + SPARE
-        near = view.rows("nearest", {**at, "limit": width})
-        found = [self._of(group, near) for group in groups]
-        if not near or near[0][4] < width:  # these were all
-            return found
-        few = [n for n, group in enumerate(groups) if sum(one.is_current for one in found[n]) < group.limit]
-        if few:
-            wants = [(n, groups[n].limit, None if (kinds := groups[n].kinds) is None else list(kinds)) for n in few]
-            rows = view.rows("nearest_matching", {**at, "groups": json.dumps(wants)})
-            for n in few:
-                found[n] = best_hits((VectorHit(*row[1:]) for row in rows if row[0] == n), groups[n].limit)
-        return found
+        candidates = 2 * max((group.limit for group in groups), default=0) + EXTRA_CANDIDATES
+        rows = view.rows("nearest", {**params, "limit": candidates})
+        hits = [_hits_of(group, rows) for group in groups]
+        if not rows or rows[0][4] < candidates:  # the project has no further vectors
+            return hits
+        short = [n for n, group in enumerate(groups) if sum(hit.is_current for hit in hits[n]) < group.limit]
+        if short:
+            # Too few candidates passed the filters. The second query filters first, and scores all records that remain.
+            requests = [(n, groups[n].limit, None if (kinds := groups[n].kinds) is None else list(kinds)) for n in short]
+            rows = view.rows("nearest_matching", {**params, "groups": json.dumps(requests)})
+            for n in short:
+                hits[n] = best_hits((VectorHit(*row[1:]) for row in rows if row[0] == n), groups[n].limit)
+        return hits
 
     def similarities(self, view: VectorView, vector: Sequence[float], docs: Sequence[int]) -> dict[int, float]:
-        at = {"project": view.project, "space": view.namespace_id, **_halves(vector), "docs": json.dumps(list(docs))}
-        return dict(view.rows("similarities", at)) if docs else {}
-
-    @staticmethod
-    def _of(group: VectorGroup, near: Sequence[tuple[int, float, bool, str, int]]) -> list[VectorHit]:
-        """What one group takes of rows that passed the filters."""
-        fitting = (row for row in near if row[0] is not None and (group.kinds is None or row[3] in group.kinds))
-        return best_hits((VectorHit(*row[:3]) for row in fitting), group.limit)
+        if not docs:
+            return {}
+        params = {"project": view.project, "space": view.namespace_id, "docs": json.dumps(list(docs))}
+        return dict(view.rows("similarities", {**params, **_split_precision(vector)}))
 
 
-class Writing(WriteTransaction):
-    """One transaction on one scope."""
+class PostgresWriteTransaction(WriteTransaction):
+    """A `WriteTransaction` that stores vectors in pgvector's text form."""
 
     @staticmethod
     def _pack_vector(vector: Sequence[float]) -> str:
-        return _written(vector)
+        return _vector_literal(vector)
 
 
-def _written(vector: Sequence[float]) -> str:
+def _hits_of(group: VectorGroup, rows: Sequence[tuple[int | None, float, bool, str, int]]) -> list[VectorHit]:
+    """Return the best hits of a group among candidates. A candidate that did not pass the filters has no doc."""
+    passed = (row for row in rows if row[0] is not None and (group.kinds is None or row[3] in group.kinds))
+    return best_hits((VectorHit(*row[:3]) for row in passed), group.limit)  # type: ignore[arg-type]
+
+
+def _vector_literal(vector: Sequence[float]) -> str:
     return f"[{','.join(map(repr, map(float, vector)))}]"
 
 
-def _halves(vector: Sequence[float]) -> dict[str, str]:
-    """A vector as the sum of two of half floats: a product with both is as exact as with the vector itself."""
-    shape = f"<{len(vector)}e"
-    coarse = struct.unpack(shape, struct.pack(shape, *vector))
-    return {"coarse": _written(coarse), "fine": _written([a - b for a, b in zip(vector, coarse, strict=True)])}
+def _split_precision(vector: Sequence[float]) -> dict[str, str]:
+    """Return a vector as the sum of two half-precision vectors.
+
+    pgvector multiplies only vectors of the same type, and stored ones are half floats. The sum of both products is as exact
+    as the product with the full vector.
+    """
+    layout = f"<{len(vector)}e"
+    coarse = struct.unpack(layout, struct.pack(layout, *vector))
+    fine = [a - b for a, b in zip(vector, coarse, strict=True)]
+    return {"coarse": _vector_literal(coarse), "fine": _vector_literal(fine)}
