@@ -28,7 +28,7 @@ from foveate.cli.failures import EXIT_INTERRUPTED
 from foveate.pipeline import profiles
 from foveate.pipeline.profiles import settings
 from foveate.pipeline.profiles.files import frame_files
-from foveate.pipeline.sources import SHIPPED
+from foveate.pipeline.sources import BUILTIN_SOURCES
 from foveate.project import project
 from foveate.records.kinds import KINDS, Kind
 from foveate.types import Frame, Profile, Slot
@@ -91,7 +91,7 @@ PROFILE = {
     "input": "Tables by name that change the profile for a `short` or a `complex` question.",
 }
 SLOT = {
-    "source": f"Whom to ask: {', '.join(f'`{source.name}`' for source in SHIPPED)}, or a source of your own.",
+    "source": f"Whom to ask: {', '.join(f'`{source.name}`' for source in BUILTIN_SOURCES)}, or a source of your own.",
     "kinds": "Which kinds of records; none means any.",
     "heading": "The line above the items.",
     "tokens": "A fixed room. Either this or `share`.",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from foveate.memory.entities import candidate_names, name_of
-from foveate.pipeline.sources.base import SlotRequest, Source, SourceContext, filtered
+from foveate.pipeline.sources.base import SlotRequest, Source, SourceContext, excluding_filter
 from foveate.records.kinds import STRUCTURAL_LINKS
 from foveate.text import analysis
 from foveate.types import Candidate, Record
@@ -56,7 +56,7 @@ def _scored_records(context: SourceContext) -> list[tuple[Record, float]]:
     links = [link for link in reader.links(list(scores)) if link.name not in STRUCTURAL_LINKS]
     linked = [link.dst for link in links if link.dst not in scores]
     for record in reader.get(linked).values():
-        if record.status == "active" and not filtered(record, filters):
+        if record.status == "active" and not excluding_filter(record, filters):
             records[record.id] = record
             scores[record.id] = LINKED_SCORE
     return [(records[id], scores[id]) for id in sorted(scores, key=lambda id: (-scores[id], -records[id].salience, id))]

@@ -46,7 +46,7 @@ PROFILE: dict[str, Any] = {
         "questions": {
             "source": "always",
             "kinds": ["question"],
-            "pinned": True,
+            "pinned_only": True,
             "heading": "Open Questions",
             "tokens": 300,
             "order": 35,

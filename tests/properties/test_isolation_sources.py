@@ -14,7 +14,7 @@ from foveate import Engine, Scope
 from foveate.engine.engine import view_of
 from foveate.errors import InputError
 from foveate.pipeline.profiles import names, resolve
-from foveate.pipeline.sources import SHIPPED
+from foveate.pipeline.sources import BUILTIN_SOURCES
 from foveate.receipts.codec import context_to_json, to_json
 from foveate.records.kinds import DEPENDS_ON, LEARNED_FROM, PART_OF
 from foveate.types import Link
@@ -116,7 +116,7 @@ def planted(engine: Engine, chance: random.Random, mine: Scope) -> dict[str, tup
 
 def test_the_profile_of_this_test_asks_every_source() -> None:
     asked = {source for slot in resolve("default", call=EVERY_SOURCE).slots for source in slot.sources}
-    owned = {source.name for source in SHIPPED if not getattr(source, "reads_code", False)} - {"text"}
+    owned = {source.name for source in BUILTIN_SOURCES if not getattr(source, "reads_code", False)} - {"text"}
     assert asked == owned, "files, and what a profile says by itself, have no owner"
 
 

@@ -94,7 +94,7 @@ calls = st.fixed_dictionaries(
                 "decisions": st.fixed_dictionaries({}, optional={"heading": texts, "intro": texts, "share": amounts}),
                 "extra": st.fixed_dictionaries(
                     {"source": st.just("given"), "tokens": st.integers(0, 900)},
-                    optional={"empty": texts, "stable": st.booleans(), "role": st.sampled_from(["system", "user"])},
+                    optional={"empty_text": texts, "stable": st.booleans(), "role": st.sampled_from(["system", "user"])},
                 ),
             },
         ),

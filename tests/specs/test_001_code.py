@@ -278,9 +278,7 @@ def test_a_file_that_the_task_names_and_that_is_not_there_is_a_warning(parcel: f
     """001-83"""
     parcel.tasks.add("Write the audit", files=["src/parcel/audit.py"], key="audit")
     context = parcel.context(task="audit")
-    assert (
-        "src/parcel/audit.py is not shown: there is no such file in the index." in parcel.receipts.validate(context).warnings
-    )
+    assert "src/parcel/audit.py is not shown: the index has no such file." in parcel.receipts.validate(context).warnings
 
 
 # --- validation and statistics -------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 import foveate
-from foveate.pipeline.sources.calibration import MIN_REVIEWED, by_domain, measure, note, reviewed
+from foveate.pipeline.sources.calibration import MIN_REVIEWED, by_domain, measure, note, reviewed_decisions
 from foveate.types import Record, Scope
 from worlds import NOW, open_engine
 
@@ -45,12 +45,12 @@ def test_figures(cases: list[Case], accuracy: float, brier: float, gap: float, t
 
 def test_only_what_was_said_and_turned_out_counts() -> None:
     cases = [(0.8, "success"), (0.8, "pending"), (1.0, "failure")]
-    assert [record.confidence for record in reviewed(decisions(cases))] == [0.8]
+    assert [record.confidence for record in reviewed_decisions(decisions(cases))] == [0.8]
     assert measure([]) is None
 
 
 def test_the_newest_fifty_count() -> None:
-    found = reviewed(decisions([(0.9, "failure")] * 30, start=100) + decisions([(0.9, "success")] * 40))
+    found = reviewed_decisions(decisions([(0.9, "failure")] * 30, start=100) + decisions([(0.9, "success")] * 40))
     assert len(found) == 50
     assert [record.outcome for record in found].count("failure") == 10
 

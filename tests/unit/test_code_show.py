@@ -20,9 +20,9 @@ from foveate.code.model import Symbol
 from foveate.code.search import DefinitionHit
 from foveate.code.snapshot import Workspace
 from foveate.pipeline.profiles import resolve
-from foveate.pipeline.sources.base import SlotRequest, Source, SourceContext, room_of
-from foveate.pipeline.sources.code import by_worth, record_of
-from foveate.pipeline.sources.files import CHARS_A_TOKEN, whole_chars, whole_file
+from foveate.pipeline.sources.base import SlotRequest, Source, SourceContext, base_tokens
+from foveate.pipeline.sources.code import definition_record, rank_by_value
+from foveate.pipeline.sources.files import CHARS_PER_TOKEN, max_whole_file_chars, whole_file
 from foveate.types import MAX_FILE_CHARS, Candidate, Filters
 
 MARK = re.compile(r"⋮ lines (\d+)-(\d+) left out")
@@ -305,10 +305,10 @@ def test_the_best_definition_keeps_its_place_and_of_the_others_a_long_one_must_b
         DefinitionHit(Symbol(0, "a.py", name, name, "function", 1, end, "", "", None, "source"), worth)
         for name, end, worth in found
     ]
-    ordered = by_worth(hits)
+    ordered = rank_by_value(hits)
     assert [hit.symbol.name for hit, _ in ordered] == ["best", "short", "line", "long", "longest"]
     assert [worth for _, worth in ordered][:3] == [0.9, 0.6, 0.5]
-    assert by_worth([]) == []
+    assert rank_by_value([]) == []
 
 
 def test_the_price_of_length_leaves_what_search_says_in_the_receipt(tmp_path: Path) -> None:
@@ -373,7 +373,7 @@ def test_whether_a_file_is_whole_is_a_matter_of_characters_and_not_of_bytes(tmp_
     text = "".join(f"def шаг_{n}(значение):\n    return значение  # шаг {n}\n\n\n" for n in range(24))
     profile = resolve("coding", total=8000)
     files = next(slot for slot in profile.slots if slot.name == "files")
-    most = whole_chars(profile.max_file_chars, CHARS_A_TOKEN * room_of(files, profile))
+    most = max_whole_file_chars(profile.max_file_chars, CHARS_PER_TOKEN * base_tokens(files, profile))
     assert len(text) < most < len(text.encode())
     with foveate.open(repository(tmp_path, {"steps.py": text})) as engine:
         context = engine.context("Что делает шаг_3 в steps.py?", budget=8000)
@@ -430,13 +430,13 @@ def test_a_definition_whose_file_changes_after_the_snapshot_is_shown_by_its_head
     with engine.code.workspace.snapshot() as code:
         (symbol, *_) = [hit.symbol for hit in code.search("open door").definitions if hit.symbol.name == "open_door"]
         write(root, {"shop.py": new})
-        record = record_of(symbol, code, engine.scope)
+        record = definition_record(symbol, code, engine.scope)
         assert record is not None
         assert record.text == "shop.py:2 (Shop) def open_door(self)"
         assert code.notes == ["shop.py changed while the context was computed; only its indexed outline is shown."]
     with engine.code.workspace.snapshot() as code:
         (symbol, *_) = [hit.symbol for hit in code.search("open door").definitions if hit.symbol.name == "open_door"]
-        record = record_of(symbol, code, engine.scope)
+        record = definition_record(symbol, code, engine.scope)
         assert record is not None
         assert "shop.py:5-6" in record.text
         assert_stands_in_files(root, record.text)
@@ -457,7 +457,7 @@ def test_a_file_that_is_no_file_any_more_is_dropped_with_a_note(
         elif becomes == "link":
             (root / "shop.py").symlink_to(tmp_path / "outside.py")
         assert whole_file("shop.py", code, engine.scope) is None
-        assert record_of(code.index.symbols_in_file("shop.py")[1], code, engine.scope) is None
+        assert definition_record(code.index.symbols_in_file("shop.py")[1], code, engine.scope) is None
         assert any(note.startswith("shop.py is not shown: ") for note in code.notes)
     context = engine.context(ASKED, budget=4000)
     assert "open_door(self)" not in context.text

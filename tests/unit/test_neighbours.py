@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from foveate import Engine, Filters
-from foveate.pipeline.sources.search import NEARNESS, neighbour
+from foveate.pipeline.sources.search import NEIGHBOUR_WEIGHTS, neighbour_scores
 from foveate.store.protocol import SessionNeighbor
 from records import add_record
 from worlds import ago, open_engine
@@ -37,8 +37,8 @@ def test_neighbours_of_a_hit_come_along_by_nearness() -> None:
     found = features(talked(), "How was the harbour festival?")
     assert set(found) == set(TALK[:4])  # the fifth is out of reach, another session's remark too
     hit = found[TALK[0]]["relevance"]
-    assert found[TALK[1]]["neighbour"] == round(hit * NEARNESS[0], 6)
-    assert found[TALK[2]]["neighbour"] == round(hit * NEARNESS[1], 6)
+    assert found[TALK[1]]["neighbour"] == round(hit * NEIGHBOUR_WEIGHTS[0], 6)
+    assert found[TALK[2]]["neighbour"] == round(hit * NEIGHBOUR_WEIGHTS[1], 6)
     assert found[TALK[1]]["relevance"] == 0.0
 
 
@@ -66,8 +66,8 @@ def test_neighbours_keep_to_scope_kinds_and_filters() -> None:
 def test_the_gain_is_the_sum_over_strong_neighbours_and_at_most_one() -> None:
     record = next(iter(talked().search("festival"))).record
     places = [SessionNeighbor("a", 1, record), SessionNeighbor("b", -2, record)]
-    assert neighbour(places, {"a": 0.4, "b": 0.2}) == {record.id: round(0.4 + 0.2 * NEARNESS[1], 6)}
-    assert neighbour(places, {"a": 1.0, "b": 0.8}) == {record.id: 1.0}
+    assert neighbour_scores(places, {"a": 0.4, "b": 0.2}) == {record.id: round(0.4 + 0.2 * NEIGHBOUR_WEIGHTS[1], 6)}
+    assert neighbour_scores(places, {"a": 1.0, "b": 0.8}) == {record.id: 1.0}
 
 
 def test_each_keyword_in_the_text_counts_a_tenth_where_a_profile_weighs_it() -> None:

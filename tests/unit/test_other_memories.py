@@ -252,7 +252,7 @@ def hit(id: Any = "1", text: Any = TEA, **more: Any) -> dict[str, Any]:
 
 def asked(answer: Any, /, limit: int | None = None, filters: Filters | None = None, **options: Any) -> Any:
     """The context, and what the receipt says of the source."""
-    overrides = slot("mem0", **({"limit": limit} if limit else {}))
+    overrides = slot("mem0", **({"max_candidates": limit} if limit else {}))
     with open_engine(sources=[Mem0(Fake(answer), user_id="ada", **options)]) as engine:
         engine.add("fact", "Ada has a tea pot")
         context = engine.context(QUESTION, overrides=overrides, filters=filters)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from foveate import Engine
-from foveate.pipeline.sources.sessions import OTHER_WORDS, answered
+from foveate.pipeline.sources.sessions import EXPANSION_FACTOR, session_scores
 from foveate.store.protocol import Query
 from foveate.types import ExpansionTerm
 from worlds import ago, open_engine
@@ -29,7 +29,7 @@ def talked(talks: dict[str, tuple[str, ...]], created: dict[str, Any] | None = N
 
 def worth(engine: Engine, terms: list[str], **given: Any) -> dict[str, float]:
     with engine.store.data.reader() as reader:
-        return answered(reader.records(), Query(dict.fromkeys(terms, 1.0), {}, **given))
+        return session_scores(reader.records(), Query(dict.fromkeys(terms, 1.0), {}, **given))
 
 
 def features(engine: Engine, query: str, **options: Any) -> dict[str, dict[str, float]]:
@@ -84,8 +84,8 @@ def test_other_words_count_less_than_the_one_that_was_asked_for() -> None:
 def test_other_words_count_less_in_a_session_than_in_a_record() -> None:
     talks = {"kids": ("the kids",), "daughter": ("the daughter",)}
     found = worth(talked(talks), ["kid"], expansions={"daughter": ExpansionTerm("kid")})
-    assert found["daughter"] == pytest.approx(OTHER_WORDS * Query({}, {}).expansion_weight * found["kids"])
-    assert OTHER_WORDS < 1
+    assert found["daughter"] == pytest.approx(EXPANSION_FACTOR * Query({}, {}).expansion_weight * found["kids"])
+    assert EXPANSION_FACTOR < 1
 
 
 def test_the_date_of_a_session_counts_where_the_question_names_it() -> None:
@@ -115,4 +115,4 @@ def test_without_the_weight_or_a_session_nothing_is_said_of_it() -> None:
 
 
 def test_nothing_found_gives_nothing() -> None:
-    assert answered([], Query({"soup": 1.0}, {})) == {}
+    assert session_scores([], Query({"soup": 1.0}, {})) == {}

@@ -17,7 +17,7 @@ from foveate.errors import BudgetError, InputError
 from foveate.options import ContextOptions
 from foveate.pipeline.assembly import join_sections
 from foveate.pipeline.sources import parts
-from foveate.pipeline.sources.tasks import latest
+from foveate.pipeline.sources.tasks import newest_record
 from foveate.receipts.context import Context
 from foveate.records.render import title_of
 from foveate.tasks.task import current, lookup
@@ -52,10 +52,10 @@ class State:
         with self.engine.store.data.reader(replace(self.scope, agent=None)) as reader:
             return current(reader)
 
-    def latest(self, kind: str) -> Record | None:
+    def newest(self, kind: str) -> Record | None:
         """Return the newest active record of a kind."""
         with self.engine.store.data.reader(self.scope) as reader:
-            return latest(reader, kind)
+            return newest_record(reader, kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class ContextStrategy:
 
     def issue_summary(self, state: State) -> str | None:
         """Return the title of the issue, a blank line and its description, or None without an issue."""
-        issue = state.latest("issue")
+        issue = state.newest("issue")
         return None if issue is None else parts.titled(issue)
 
     def _own_messages(self, context: Context) -> tuple[Message, ...]:
@@ -190,7 +190,7 @@ class ContextStrategy:
 
 
 def _title_of_issue(state: State) -> str | None:
-    issue = state.latest("issue")
+    issue = state.newest("issue")
     return None if issue is None else title_of(issue) or issue.text
 
 

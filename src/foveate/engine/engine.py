@@ -36,7 +36,7 @@ from foveate.pipeline.cache import Cache, cache_key
 from foveate.pipeline.request import DEFAULT_PROFILE, Defaults, resolve_request
 from foveate.pipeline.run import Pipeline, Plan
 from foveate.pipeline.signals import merge_domains
-from foveate.pipeline.sources import SHIPPED, Source
+from foveate.pipeline.sources import BUILTIN_SOURCES, Source
 from foveate.pipeline.sources.gather import by_name, open_snapshot
 from foveate.receipts import codec
 from foveate.receipts.context import Context, context_of
@@ -111,7 +111,7 @@ class Engine:
         )
         debug = debug or os.environ.get(DEBUG_VARIABLE, "").lower() in ("1", "true", "yes", "on")
         pipeline = Pipeline(
-            sources=by_name((*SHIPPED, *sources)),
+            sources=by_name((*BUILTIN_SOURCES, *sources)),
             profile_dirs=tuple(profile_dirs),
             domains=merge_domains(domains or {}),
             thresholds=thresholds,
@@ -405,10 +405,10 @@ class Engine:
 
     def _expanded(self, id: str) -> str:
         if id.startswith(CODE_ID_PREFIXES):
-            from foveate.pipeline.sources.code import recalled  # loads the parser
+            from foveate.pipeline.sources.code import record_by_id  # loads the parser
 
             with self.code.workspace.snapshot() as snapshot:
-                return self._data.render(recalled(id, snapshot, self.scope))
+                return self._data.render(record_by_id(id, snapshot, self.scope))
         source = self.receipts.external_source(id)
         if source is not None:
             return self._data.render(source.recall(id, self.scope, self._data.clock()))

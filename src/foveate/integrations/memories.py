@@ -24,8 +24,8 @@ from foveate.clock import millis
 from foveate.code.model import CODE_ID_PREFIXES
 from foveate.errors import FoveateError, InputError, NotFound, SourceError, near
 from foveate.integrations.importers.rows import parse_millis
-from foveate.pipeline.sources.base import DEADLINE_S, SlotRequest, Source, SourceContext, filtered
-from foveate.pipeline.sources.gather import awaited, in_thread
+from foveate.pipeline.sources.base import DEADLINE_S, SlotRequest, Source, SourceContext, excluding_filter
+from foveate.pipeline.sources.gather import await_result, in_thread
 from foveate.records import make
 from foveate.records.kinds import kind_of
 from foveate.text import analysis
@@ -96,12 +96,12 @@ class ExternalMemory(Source):
     def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> list[Candidate]:
         limit = max(request_.limit for request_ in requests)
         answer = self.search_backend(context.request.query[:MAX_QUERY_CHARS], limit)
-        hits = self._hits(awaited(answer) if inspect.isawaitable(answer) else answer, limit)
+        hits = self._hits(await_result(answer) if inspect.isawaitable(answer) else answer, limit)
         request, out = context.request, []
         for rank, hit in enumerate(hits):
             record = self._record(hit, request.scope, request.now)
             features = {"relevance": self._relevance(hit, 1 - rank / len(hits), context.signals)}
-            if record is not None and not filtered(record, request.filters):
+            if record is not None and not excluding_filter(record, request.filters):
                 out += [
                     Candidate(record=record, slot=request_.slot.name, source=self.name, features=features)
                     for request_ in requests
@@ -114,7 +114,7 @@ class ExternalMemory(Source):
 
         def fetch() -> Any:
             answer = self.fetch_backend(id.removeprefix(f"{self.name}:"))
-            return awaited(answer) if inspect.isawaitable(answer) else answer
+            return await_result(answer) if inspect.isawaitable(answer) else answer
 
         try:
             response = in_thread(fetch, self.name).result(timeout=self.deadline)

@@ -10,7 +10,7 @@ from foveate.clock import parse_time
 from foveate.errors import InputError, NotFound
 from foveate.options import CONTEXT_OPTIONS, Text, refuse_text, refuse_unknown, scope_of
 from foveate.pipeline.signals import task_text
-from foveate.pipeline.sources.tasks import latest
+from foveate.pipeline.sources.tasks import newest_record
 from foveate.records import make
 from foveate.records.kinds import kind_of
 from foveate.records.make import Rules
@@ -99,7 +99,7 @@ def _overrides(options: Mapping[str, Any]) -> dict[str, Any]:
 @retry_interrupted
 def _title_of_latest_issue(data: ScopedStore, scope: Scope) -> str:
     with data.store.read(scope) as reader:
-        issue = latest(reader, "issue")
+        issue = newest_record(reader, "issue")
     if issue is None:
         raise InputError("The query is empty. Pass a query or a task, or start a goal: `foveate task add GOAL --push`.")
     return title_of(issue) or issue.text[:MAX_QUERY_CHARS]

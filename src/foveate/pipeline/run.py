@@ -21,7 +21,7 @@ from foveate.pipeline.assembly import join_sections
 from foveate.pipeline.fill import FilledSlots, fill_slots
 from foveate.pipeline.scoring import score
 from foveate.pipeline.signals import extract_signals
-from foveate.pipeline.sources import Gathered, Source, SourceContext, SourceReport, gather
+from foveate.pipeline.sources import GatherResult, Source, SourceContext, SourceReport, gather
 from foveate.records import fence
 from foveate.records.lifecycle import DEFAULT_THRESHOLDS, Thresholds
 from foveate.records.render import title_of
@@ -166,7 +166,7 @@ def context_id(request: Request, revision: str, text: str) -> str:
     return CONTEXT_PREFIX + blake2b(parts.encode(), digest_size=12).hexdigest()
 
 
-def _failed_sources(gathered: Gathered) -> list[str]:
+def _failed_sources(gathered: GatherResult) -> list[str]:
     return [f"Source {report.source!r} failed: {report.error}" for report in gathered.reports if report.error]
 
 
@@ -178,7 +178,7 @@ def _oversized_slots(filled: FilledSlots, profile: Profile) -> list[str]:
     ]
 
 
-def _raise_if_required(profile: Profile, gathered: Gathered) -> None:
+def _raise_if_required(profile: Profile, gathered: GatherResult) -> None:
     """Raise InputError with the messages of all slots that must show something and have no candidate."""
     filled = {candidate.slot for candidate in gathered.candidates}
     missing = [slot.required for slot in profile.slots if slot.required and slot.name not in filled]

@@ -285,10 +285,10 @@ class Receipts:
         """Return the id of a piece of code as receipts have it, from any shorter form."""
         if not id.startswith(CODE_ID_PREFIXES) or self._workspace is None:
             return id
-        from foveate.pipeline.sources.code import canonical
+        from foveate.pipeline.sources.code import canonical_id
 
         with self._workspace.snapshot() as snapshot:
-            return canonical(id, snapshot)
+            return canonical_id(id, snapshot)
 
     def _external_records(self, receipt: Receipt) -> dict[tuple[str, str], Record]:
         """Return the code and the records of other memories that a context considered, as they are now."""

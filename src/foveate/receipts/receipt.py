@@ -16,7 +16,7 @@ from foveate.pipeline.request_summary import RequestSummary, summarize
 from foveate.pipeline.run import Run, text_hash
 from foveate.pipeline.signals import ALIAS_WEIGHT
 from foveate.pipeline.sources import SourceReport
-from foveate.pipeline.sources.context_map import FULL_COUNT, total
+from foveate.pipeline.sources.context_map import FULL_COUNT, total_points
 from foveate.receipts.parts import (
     NO_NOTES,
     AnyCandidate,
@@ -249,7 +249,9 @@ def _debug_report(receipt: Receipt) -> str:
         "Context Map Filtering": {
             "Total entries": (map_report.among if map_report else 0) or 0,
             "Entries after filter": len(map_entries),
-            "Top relevance score": round(max((total(entry.features) * FULL_COUNT for entry in map_entries), default=0)),
+            "Top relevance score": round(
+                max((total_points(entry.features) * FULL_COUNT for entry in map_entries), default=0)
+            ),
         },
         "Result": {
             "Context": f"{receipt.id}, profile {receipt.profile.name}",

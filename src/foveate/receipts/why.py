@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from foveate.errors import NotFound
 from foveate.memory.relations import load_relation
 from foveate.pipeline.sources import SourceReport
-from foveate.pipeline.sources.base import filtered, limit_of
-from foveate.pipeline.sources.search import words_for
+from foveate.pipeline.sources.base import excluding_filter, limit_of
+from foveate.pipeline.sources.search import applicable_expansions
 from foveate.pipeline.sources.standing import applies_always
 from foveate.receipts.parts import AnyCandidate
 from foveate.receipts.receipt import Receipt
@@ -130,7 +130,7 @@ def _reason(receipt: Receipt, record: Record, reader: Reader) -> Reason:
         return "later", "it was written after this context was computed"
     if record.status in ("retired", "archived"):
         return record.status, f"it is {record.status}"
-    if name := filtered(record, filters):
+    if name := excluding_filter(record, filters):
         return "filtered", f"the request's filter on {name}"
     stands = applies_always(record, profile)
     slots = [slot for slot in profile.slots if _takes(slot, record) and (stands or slot.source != "always")]
@@ -162,7 +162,7 @@ def _not_related(receipt: Receipt, record: Record, profile: Profile, slot: Slot)
 
 def _rank(receipt: Receipt, record: Record, profile: Profile, slot: Slot, reader: Reader, filters: Filters) -> Reason:
     terms = receipt.signals.terms
-    also = words_for(profile, expand_query(receipt.request.query)) if profile.expansion_weight else {}
+    also = applicable_expansions(profile, expand_query(receipt.request.query)) if profile.expansion_weight else {}
     shared = (terms.keys() | also.keys()) & {
         term for term, _, _ in postings.record_postings(record, kind_of(record.kind))[0]
     }

@@ -14,7 +14,7 @@ from foveate.code.snapshot import CodeSnapshot
 from foveate.code.walk import OVER_LIMIT_REASON
 from foveate.errors import NotFound, near
 from foveate.pipeline.sources.base import limit_of
-from foveate.pipeline.sources.code import named
+from foveate.pipeline.sources.code import symbol_by_name
 from foveate.receipts.receipt import Receipt
 from foveate.receipts.why import MAX_RANK, MAX_SHOWN_WORDS, Reason, Why
 from foveate.text import analysis
@@ -59,7 +59,7 @@ def why_code_not_shown(receipt: Receipt, id: str, code: CodeSnapshot) -> Why:
     else:
         found = _not_indexed(code, path)
     if found is None:
-        symbol = named(code, path, name) if prefix == "code" else None
+        symbol = symbol_by_name(code, path, name) if prefix == "code" else None
         found = _source_reason(receipt, prefix) or _ranking_reason(receipt, prefix, path, symbol, code)
     reason, clause = found
     kind = KIND_OF_PREFIX[prefix]

@@ -1,7 +1,7 @@
-"""Sources: each brings candidates for the slots that ask it, and decides nothing.
+"""Sources: each finds candidates for the slots that use it, and decides nothing.
 
-To add one, write a class in this folder and list it in `SHIPPED`; nothing else names it. Sources that read code are listed
-by module and class and loaded on first use: a store of memories must not load the parser and the index.
+To add one, write a class in this folder and list it in `BUILTIN_SOURCES`; nothing else names it. Sources that read code are
+listed by module and class and loaded on first use, because a store of memories must not load the parser and the index.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from foveate.pipeline.sources.base import SlotRequest, Source, SourceContext
 from foveate.pipeline.sources.calibration import CalibrationNote
 from foveate.pipeline.sources.context_map import ContextMap
 from foveate.pipeline.sources.entities import Entities, Relations
-from foveate.pipeline.sources.gather import Gathered, SourceReport, gather
+from foveate.pipeline.sources.gather import GatherResult, SourceReport, gather
 from foveate.pipeline.sources.recent import Highlights, Recent
 from foveate.pipeline.sources.search import Search
-from foveate.pipeline.sources.standing import AlwaysOn, Censors, CurrentFrame, Given, SlotText, WorkingMemory
+from foveate.pipeline.sources.standing import AlwaysOn, Censors, CurrentFrame, ExtraTexts, SlotText, WorkingMemory
 from foveate.pipeline.sources.tagged import Domains, Procedures
-from foveate.pipeline.sources.tasks import CurrentTask, Dependencies, Latest, Stack, TransitiveDependencies
+from foveate.pipeline.sources.tasks import CurrentTask, Dependencies, LatestRecords, Stack, TransitiveDependencies
 from foveate.types import Candidate
 
 
@@ -44,13 +44,13 @@ class LazySource(Source):
         return cast("Source", getattr(import_module(self._module), self._source)())
 
 
-SHIPPED: tuple[Source, ...] = (
+BUILTIN_SOURCES: tuple[Source, ...] = (
     AlwaysOn(),
     Censors(),
-    Given(),
+    ExtraTexts(),
     CalibrationNote(),
     CurrentTask(),
-    Latest(),
+    LatestRecords(),
     CurrentFrame(),
     SlotText(),
     WorkingMemory(),
@@ -76,4 +76,4 @@ SHIPPED: tuple[Source, ...] = (
     LazySource("neighbours", "code", "Neighbours"),
 )
 
-__all__ = ["SHIPPED", "Gathered", "SlotRequest", "Source", "SourceContext", "SourceReport", "gather"]
+__all__ = ["BUILTIN_SOURCES", "GatherResult", "SlotRequest", "Source", "SourceContext", "SourceReport", "gather"]

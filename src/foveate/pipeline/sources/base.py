@@ -85,16 +85,16 @@ def limit_of(slot: Slot, profile: Profile) -> int:
     """Return how many candidates a slot asks for."""
     if slot.max_candidates is not None:
         return slot.max_candidates
-    return max(MIN_LIMIT, min(room_of(slot, profile) // TOKENS_PER_ITEM, MAX_LIMIT))
+    return max(MIN_LIMIT, min(base_tokens(slot, profile) // TOKENS_PER_ITEM, MAX_LIMIT))
 
 
-def room_of(slot: Slot, profile: Profile) -> int:
+def base_tokens(slot: Slot, profile: Profile) -> int:
     """Return the tokens that a slot has by the profile alone, before unused room is shared."""
     shares = sum(other.share or 0.0 for other in profile.slots)
     return slot.tokens if slot.tokens is not None else int(profile.total * (slot.share or 0.0) / (shares or 1.0))
 
 
-def filtered(record: Record, filters: Filters) -> str:
+def excluding_filter(record: Record, filters: Filters) -> str:
     """Return the name of the filter that excludes a record, or an empty text. `exclude` is applied in selection."""
     if filters.since is not None and record.created < filters.since:
         return "since"

@@ -1,7 +1,7 @@
-"""Calibration: how well past confidence foretold outcomes, as one derived note.
+"""Calibration: a note on how well past confidence predicted outcomes.
 
-A success counts 1, a partial one a half, a failure 0. A confidence of 1 is what a decision has that states none, so it
-counts for nothing here. The note is made for the call and is in no store: its receipt keeps its words for a replay.
+A success counts 1, a partial success 0.5, a failure 0. Decisions with a confidence of 1 are ignored, because that is the
+default of decisions without a stated one. The note is not stored; the receipt has its text for a replay.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_REVIEWED = 50
 """Decisions that count, the newest: people change."""
 
 MAX_DECISIONS = 500
-"""Newest decisions among which reviewed ones are looked for."""
+"""Newest decisions among which reviewed ones are searched."""
 
 SLIGHT_GAP, CLEAR_GAP = 0.05, 0.15
 """Distances of confidence from accuracy: below the first it is well calibrated, from the second on it is clearly not."""
@@ -30,7 +30,7 @@ _OUTCOME_VALUE = {"success": 1.0, "partial": 0.5, "failure": 0.0}
 
 
 class CalibrationNote(Source):
-    """The note on calibration; none while too few decisions were reviewed."""
+    """The note on calibration; empty while too few decisions were reviewed."""
 
     name = "calibration"
 
@@ -49,7 +49,7 @@ def note_record(text: str, scope: Scope, now: int) -> Record:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """How well confidence foretold outcomes. `brier` is 0 at best; `gap` is above 0 for overconfidence."""
+    """Calibration of some decisions. The best Brier score is 0; `gap` is above 0 for overconfidence."""
 
     number: int
     accuracy: float
@@ -70,7 +70,7 @@ class Calibration:
         return "look for what could go wrong" if self.gap > 0 else "trust your analysis"
 
 
-def reviewed(decisions: Iterable[Record]) -> list[Record]:
+def reviewed_decisions(decisions: Iterable[Record]) -> list[Record]:
     """Return the newest decisions with a stated confidence and an outcome."""
     known = [record for record in decisions if record.outcome in _OUTCOME_VALUE and record.confidence < 1.0]
     return sorted(known, key=lambda record: (-record.created, record.id))[:MAX_REVIEWED]
@@ -99,7 +99,7 @@ def by_domain(decisions: Sequence[Record]) -> dict[str, Calibration]:
 
 def note(decisions: Iterable[Record], domains: Sequence[str] = ()) -> str:
     """Return 004's note, with a sentence on each domain that differs; empty while there are too few decisions."""
-    known = reviewed(decisions)
+    known = reviewed_decisions(decisions)
     whole = measure(known)
     if whole is None or whole.number < MIN_REVIEWED:
         return ""

@@ -1,7 +1,4 @@
-"""What the repository says about itself: instructions, architecture, stack, commands, directories.
-
-It is the same for every question.
-"""
+"""Sources for the repository as a whole: codebase docs, project configuration and the repository map."""
 
 from __future__ import annotations
 
@@ -12,22 +9,22 @@ from foveate.code.graph import rank
 from foveate.code.model import RenderedLevels, code_record
 from foveate.code.outline import MAX_FILES, Outline, directory_outlines, outlines
 from foveate.code.snapshot import CodeSnapshot
-from foveate.pipeline.sources.base import SlotRequest, Source, SourceContext, room_of
-from foveate.pipeline.sources.files import asked_for
+from foveate.pipeline.sources.base import SlotRequest, Source, SourceContext, base_tokens
+from foveate.pipeline.sources.files import code_query_of
 from foveate.types import Candidate, Record, Scope
 
-SEEDS = 20
-"""Definitions that the walk over the graph starts from."""
+MAX_SEEDS = 20
+"""Definitions and files from which the ranking of the graph starts."""
 
-TOKENS_A_FILE, FEWEST = 6, 12
-"""How many files are drawn: at half the tokens of a line each, as many as the room and what may flow to it could hold."""
+TOKENS_PER_FILE, MIN_FILES = 6, 12
+"""Files to outline: half the tokens of a line for each, because the slot may get tokens that others do not use."""
 
-NAMED = 0.5
-"""The weight of a file that the question points to, against the heaviest definition."""
+NAMED_FILE_WEIGHT = 0.5
+"""Weight of a file that the question names, relative to the heaviest definition."""
 
 
 class Docs(Source):
-    """Instructions, architecture, stack, commands and directories."""
+    """Instructions, architecture, stack, commands and directories. They do not depend on the question."""
 
     name = "docs"
 
@@ -61,34 +58,31 @@ class Project(Source):
 
 
 def docs_records(code: CodeSnapshot, scope: Scope) -> list[Record]:
-    """All that the repository says of itself."""
+    """Return the project configuration and all codebase docs as records."""
     project = project_record(code.codebase_docs.project, scope)
     return [*([project] if project else ()), *(section_record(section, scope) for section in code.codebase_docs.sections)]
 
 
 def section_record(section: DocSection, scope: Scope) -> Record:
-    return code_record("docs", f"docs:{section.name}", _titled(section), scope, *section.source_paths)
+    full, summary = (f"**{section.title}**\n{text}" for text in (section.text, section.summary))
+    levels = RenderedLevels(full, summary, f"**{section.title}**: {section.micro}")
+    return code_record("docs", f"docs:{section.name}", levels, scope, *section.source_paths)
 
 
 def project_record(project: ProjectConfig, scope: Scope) -> Record | None:
-    """None where nothing is known."""
-    known = (
+    """Return the project configuration as a record, or None if nothing is known."""
+    values = (
         ("Name", project.name),
         ("Language", project.language),
         ("Framework", project.framework),
         ("Test framework", project.test_framework),
     )
-    said = "; ".join(f"{title}: {value}" for title, value in known if value)
-    return code_record("docs", "docs:project", RenderedLevels(said, said, said), scope) if said else None
-
-
-def _titled(section: DocSection) -> RenderedLevels:
-    full, summary = (f"**{section.title}**\n{text}" for text in (section.text, section.summary))
-    return RenderedLevels(full, summary, f"**{section.title}**: {section.micro}")
+    text = "; ".join(f"{title}: {value}" for title, value in values if value)
+    return code_record("docs", "docs:project", RenderedLevels(text, text, text), scope) if text else None
 
 
 class RepoMap(Source):
-    """The map of the repository for this question: each file is an item, so that the map fits any room."""
+    """The map of the repository for this question. Each file is an item, so that the map fits any number of tokens."""
 
     name = "repo_map"
 
@@ -97,8 +91,8 @@ class RepoMap(Source):
         if code is None:
             return
         for request in requests:
-            number = min(request.limit, max(FEWEST, room_of(request.slot, context.profile) // TOKENS_A_FILE))
-            for outline in drawn(code, asked_for(context), number):
+            number = min(request.limit, max(MIN_FILES, base_tokens(request.slot, context.profile) // TOKENS_PER_FILE))
+            for outline in build_outlines(code, code_query_of(context), number):
                 record = code_record(
                     "outline",
                     f"map:{outline.path}",
@@ -110,15 +104,16 @@ class RepoMap(Source):
                 yield self.candidate(request, record, **features)
 
 
-def drawn(code: CodeSnapshot, text: str, limit: int = MAX_FILES) -> list[Outline]:
-    """The parts of the map for a question; an empty one gives the map of the whole."""
+def build_outlines(code: CodeSnapshot, text: str, limit: int = MAX_FILES) -> list[Outline]:
+    """Return the map for a question, one outline for each file. An empty text gives the map of the whole repository."""
     hits = code.search(text) if text.strip() else None
     seeds: dict[int, float] = {}
-    for hit in hits.definitions[:SEEDS] if hits else ():
-        seeds[hit.symbol.id] = hit.relevance**2  # sharper: a flat start gives a flat map
-    files = {hit.file.path: NAMED * hit.relevance for hit in hits.files[:SEEDS] if "named" in hit.features} if hits else {}
-    found = outlines(code.index, rank(code.index, seeds), files=files, max_files=limit)
-    if found:
+    for hit in hits.definitions[:MAX_SEEDS] if hits else ():
+        # Squared, because nearly equal seeds give a map that shows a little of everything.
+        seeds[hit.symbol.id] = hit.relevance**2
+    named = [hit for hit in hits.files[:MAX_SEEDS] if "named" in hit.features] if hits else []
+    files = {hit.file.path: NAMED_FILE_WEIGHT * hit.relevance for hit in named}
+    if found := outlines(code.index, rank(code.index, seeds), files=files, max_files=limit):
         return found
     paths = list(code.index.file_table().by_path)
     return directory_outlines(paths)[:limit] if paths else []

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from foveate.memory.relations import KIND as RELATION
 from foveate.memory.relations import relation_records, walk
-from foveate.pipeline.sources.base import SlotRequest, Source, SourceContext, filtered
+from foveate.pipeline.sources.base import SlotRequest, Source, SourceContext, excluding_filter
 from foveate.types import Candidate, Record
 
 ENTITY = "entity"
@@ -52,7 +52,7 @@ def _mentioned_and_salient(context: SourceContext) -> list[tuple[Record, float]]
     """Return each entity once, with the factor for being mentioned."""
     reader, filters = context.reader, context.request.filters
     named = reader.get(list(context.signals.entities))
-    mentioned = [named[id] for id in context.signals.entities if id in named and not filtered(named[id], filters)]
+    mentioned = [named[id] for id in context.signals.entities if id in named and not excluding_filter(named[id], filters)]
     salient = reader.most_salient([ENTITY], MAX_SALIENT + len(named), filters)
     others = [record for record in salient if record.id not in named][:MAX_SALIENT]
     return [*((record, 1.0) for record in mentioned), *((record, UNMENTIONED_FACTOR) for record in others)]
@@ -76,7 +76,7 @@ class Relations(Source):
         found = [
             (step, record)
             for step, record in relation_records(context.reader, steps)
-            if not filtered(record, filters) and (not types or types.issuperset(record.data["types"]))
+            if not excluding_filter(record, filters) and (not types or types.issuperset(record.data["types"]))
         ]
         found.sort(key=lambda pair: -pair[0].weight)
         for request in wanting:

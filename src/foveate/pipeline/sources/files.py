@@ -1,4 +1,4 @@
-"""Files: the task's own first, then those that its dependencies point to, those that the question names, then found ones."""
+"""Sources of files: those of the task, of its dependencies and of the question, and files that the search finds."""
 
 from __future__ import annotations
 
@@ -8,50 +8,50 @@ from collections.abc import Iterator, Mapping, Sequence
 from foveate.code import rendering
 from foveate.code.model import MODULE, RenderedLevels, code_record
 from foveate.code.snapshot import CodeSnapshot
-from foveate.pipeline.sources.base import SlotRequest, Source, SourceContext, limit_of, room_of
-from foveate.pipeline.sources.tasks import completed
+from foveate.pipeline.sources.base import SlotRequest, Source, SourceContext, base_tokens, limit_of
+from foveate.pipeline.sources.tasks import completed_dependencies
 from foveate.types import Candidate, Record, Scope, Slot
 
-CHARS_A_TOKEN = 4
-"""About what a token of code holds: only how much of a file is prepared depends on it, never what fits."""
+CHARS_PER_TOKEN = 4
+"""Approximate size of a token of code. It decides how much of a file is prepared, never what fits."""
 
-OWN, HANDED_ON, NAMED, FOUND = 1.0, 0.95, 0.9, 0.85
-"""How relevant a file is by how we came to it; a found one by its rank, below the others."""
+TASK_FILE_RELEVANCE, DEPENDENCY_FILE_RELEVANCE, NAMED_FILE_RELEVANCE, FOUND_FILE_RELEVANCE = 1.0, 0.95, 0.9, 0.85
+"""Relevance of a file by its origin. That of a found file is multiplied by the relevance of the hit."""
 
 
 class Files(Source):
-    """Those that somebody pointed to."""
+    """Files that the task, its dependencies or the question name."""
 
     name = "files"
 
     def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
         if context.code is not None:
-            yield from _shown(self.name, pointed_to(context, context.code), requests, context, context.code)
+            yield from _file_candidates(self.name, referenced_files(context, context.code), requests, context, context.code)
 
 
 class FoundFiles(Source):
-    """Those that the question finds, and nobody pointed to."""
+    """Files that the search finds and that nothing names."""
 
     name = "found_files"
 
     def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
         if context.code is not None:
-            yield from _shown(self.name, found(context, context.code), requests, context, context.code)
+            yield from _file_candidates(self.name, found_files(context, context.code), requests, context, context.code)
 
 
-def _shown(
+def _file_candidates(
     source: str,
-    wanted: Mapping[str, Mapping[str, float]],
+    files: Mapping[str, Mapping[str, float]],
     requests: Sequence[SlotRequest],
     context: SourceContext,
     code: CodeSnapshot,
 ) -> Iterator[Candidate]:
     scope, profile = context.request.scope, context.profile
-    relevance = {hit.symbol.id: hit.relevance for hit in code.search(asked_for(context)).definitions}
+    relevance = {hit.symbol.id: hit.relevance for hit in code.search(code_query_of(context)).definitions}
     for request in requests:
-        room = CHARS_A_TOKEN * room_of(request.slot, profile)
-        lines_only = left_to_definitions(request.slot, context, code)
-        for path, features in list(wanted.items())[: request.limit]:
+        room = CHARS_PER_TOKEN * base_tokens(request.slot, profile)
+        lines_only = files_shown_as_definitions(request.slot, context, code)
+        for path, features in list(files.items())[: request.limit]:
             if path in lines_only:
                 record = file_line(path, code, scope)
             else:
@@ -61,7 +61,7 @@ def _shown(
 
 
 def whole_file(path: str, code: CodeSnapshot, scope: Scope) -> Record | None:
-    """All of a file, whatever its size; None where it is gone."""
+    """Return a file in full, whatever its size, or None if it is gone."""
     return file_record(path, code, scope, {}, sys.maxsize, sys.maxsize)
 
 
@@ -70,12 +70,12 @@ def file_record(
 ) -> Record | None:
     """Return a file as a record: one line if it has changed since the snapshot, None if it is gone.
 
-    `room`: characters that the files together may count on.
+    `room` is the number of characters that all files of the slot have together.
     """
     lines, file = code.lines(path), code.file(path)
     if lines is None or file is None:
         return file_line(path, code, scope)
-    whole, parts = whole_chars(max_chars, room), room // 4
+    whole, parts = max_whole_file_chars(max_chars, room), room // 4
     lengths = rendering.file(path, lines, code.index.symbols_in_file(path), relevance, file.language, whole, parts)
     return code_record("file", f"file:{path}", lengths, scope, path)
 
@@ -85,105 +85,108 @@ def file_line(path: str, code: CodeSnapshot, scope: Scope) -> Record | None:
     file = code.file(path)
     if file is None or (code.lines(path) is None and not code.is_changed(path)):
         return None
-    said = rendering.file_line(path, file.lines, code.index.symbols_in_file(path))
-    return code_record("file", f"file:{path}", RenderedLevels(said, said, said), scope, path)
+    text = rendering.file_line(path, file.lines, code.index.symbols_in_file(path))
+    return code_record("file", f"file:{path}", RenderedLevels(text, text, text), scope, path)
 
 
-def whole_chars(max_chars: int, room: int) -> int:
-    """Up to how many characters a file is shown whole."""
+def max_whole_file_chars(max_chars: int, room: int) -> int:
+    """Return the largest size at which a file is shown whole: half of what the slot has, so that other files fit, too."""
     return min(max_chars, room // 2)
 
 
-def left_to_definitions(slot: Slot, context: SourceContext, code: CodeSnapshot) -> frozenset[str]:
-    """Files that only the question names, that are too large to be shown whole, and whose definitions come elsewhere.
+def files_shown_as_definitions(slot: Slot, context: SourceContext, code: CodeSnapshot) -> frozenset[str]:
+    """Return the files that another slot shows as definitions, and that are therefore only a line here.
 
-    They stand there, as many as there is room for, and not a few of them here.
+    These are files that only the question names, that are too large to be shown whole, and of which a slot for definitions
+    shows some. That slot shows more of them than this one could.
     """
-    most = whole_chars(context.profile.max_file_chars, CHARS_A_TOKEN * room_of(slot, context.profile))
+    max_chars = max_whole_file_chars(context.profile.max_file_chars, CHARS_PER_TOKEN * base_tokens(slot, context.profile))
     left = set()
-    for path, features in pointed_to(context, code).items():
+    for path, features in referenced_files(context, code).items():
         lines = code.lines(path) if "named" in features else None
-        if lines is not None and not rendering.fits(lines, most) and _comes_in_definitions(path, lines, context, code):
+        is_large = lines is not None and not rendering.fits(lines, max_chars)
+        if lines and is_large and _is_shown_as_definitions(path, lines, context, code):
             left.add(path)
     return frozenset(left)
 
 
-def _comes_in_definitions(path: str, lines: Sequence[str], context: SourceContext, code: CodeSnapshot) -> bool:
-    """Whether a slot for definitions can show one of this file whole: within its limit, its floor and its room.
+def _is_shown_as_definitions(path: str, lines: Sequence[str], context: SourceContext, code: CodeSnapshot) -> bool:
+    """Return whether a slot for definitions can show one of this file whole, by its limits, `min_score` and tokens.
 
-    What stands beside a file's definitions is none, and a section that is as good as the whole file does not fit.
+    Code outside of definitions does not count.
     """
     profile, kinds = context.profile, context.request.filters.kinds
-    found = code.search(asked_for(context)).definitions if not kinds or "code" in kinds else ()
+    found = code.search(code_query_of(context)).definitions if not kinds or "code" in kinds else ()
     for slot in profile.slots:
         if "code" not in slot.sources:
             continue
         limit = dict(slot.extra_sources).get("code", limit_of(slot, profile))
-        most = limit if slot.max_items is None else min(limit, slot.max_items)
-        room = CHARS_A_TOKEN * room_of(slot, profile)
-        good = (hit.symbol for hit in found[:most] if hit.relevance >= slot.min_score)
-        own = (one for one in good if one.path == path and one.kind != MODULE)
-        if any(rendering.fits(lines[one.start_line - 1 : one.end_line], room) for one in own):
+        max_items = limit if slot.max_items is None else min(limit, slot.max_items)
+        room = CHARS_PER_TOKEN * base_tokens(slot, profile)
+        shown = [hit.symbol for hit in found[:max_items] if hit.relevance >= slot.min_score]
+        definitions = [symbol for symbol in shown if symbol.path == path and symbol.kind != MODULE]
+        if any(rendering.fits(lines[symbol.start_line - 1 : symbol.end_line], room) for symbol in definitions):
             return True
     return False
 
 
-def pointed_to(context: SourceContext, code: CodeSnapshot) -> dict[str, Mapping[str, float]]:
-    """The files that somebody named, with how relevant that makes them and why."""
-    named: dict[str, Mapping[str, float]] = {}
-    for path, worth, why in _named(context):
-        known = code.resolve_path(path)
-        if known:
-            named.setdefault(known, {"relevance": worth, why: 1.0})
-        elif why != "named":  # a question may speak of any path; a task means what it says
-            code.add_note(f"{path} is not shown: there is no such file in the index.")
-    return named
+def referenced_files(context: SourceContext, code: CodeSnapshot) -> dict[str, Mapping[str, float]]:
+    """Return the files that the task, its dependencies or the question name, with the features of their origin."""
+    files: dict[str, Mapping[str, float]] = {}
+    for path, relevance, origin in _referenced_paths(context):
+        resolved = code.resolve_path(path)
+        if resolved:
+            files.setdefault(resolved, {"relevance": relevance, origin: 1.0})
+        elif origin != "named":  # a question may mention any path, but a task lists files that should exist
+            code.add_note(f"{path} is not shown: the index has no such file.")
+    return files
 
 
-def _named(context: SourceContext) -> Iterator[tuple[str, float, str]]:
-    """Paths of the task, of what it depends on, of the question."""
+def _referenced_paths(context: SourceContext) -> Iterator[tuple[str, float, str]]:
+    """Yield the paths of the task, of its dependencies and of the question, with their relevance and origin."""
     task = context.request.task
     if task is not None:
-        yield from ((path, OWN, "own") for path in _paths(task, "files", "reads"))
-        for dependency in completed(context.reader, [task.id]):
-            yield from ((path, HANDED_ON, "handed_on") for path in _paths(dependency, "files_to_read"))
-    yield from ((path, NAMED, "named") for path in context.signals.paths)
+        yield from ((path, TASK_FILE_RELEVANCE, "own") for path in _paths(task, "files", "reads"))
+        for dependency in completed_dependencies(context.reader, [task.id]):
+            yield from ((path, DEPENDENCY_FILE_RELEVANCE, "handed_on") for path in _paths(dependency, "files_to_read"))
+    yield from ((path, NAMED_FILE_RELEVANCE, "named") for path in context.signals.paths)
 
 
 def _paths(task: Record, *fields: str) -> Iterator[str]:
     for field in fields:
         for part in task.data.get(field) or ():
             path = part.get("path") if isinstance(part, Mapping) else part
-            if path and not (isinstance(part, Mapping) and part.get("operation") == "create"):  # it is not there yet
+            # A file that the task is to create does not exist yet.
+            if path and not (isinstance(part, Mapping) and part.get("operation") == "create"):
                 yield str(path)
 
 
-def found(context: SourceContext, code: CodeSnapshot) -> dict[str, Mapping[str, float]]:
-    """The files that the question finds besides, best first."""
-    named = pointed_to(context, code)
+def found_files(context: SourceContext, code: CodeSnapshot) -> dict[str, Mapping[str, float]]:
+    """Return the files that the search finds and that nothing names, best first."""
+    referenced = referenced_files(context, code)
     return {
-        hit.file.path: {"relevance": round(FOUND * hit.relevance, 4), **hit.features}
-        for hit in code.search(asked_for(context)).files
-        if hit.file.path not in named
+        hit.file.path: {"relevance": round(FOUND_FILE_RELEVANCE * hit.relevance, 4), **hit.features}
+        for hit in code.search(code_query_of(context)).files
+        if hit.file.path not in referenced
     }
 
 
 def files_shown(context: SourceContext, code: CodeSnapshot) -> frozenset[str]:
-    """The files that slots for whole files will be filled with, whole or in parts: as many as they take."""
+    """Return the files that slots for files will show, whole or in parts."""
     shown: set[str] = set()
     for slot in context.profile.slots:
         paths: list[str] = []
         if Files.name in slot.sources:
-            paths += pointed_to(context, code)
+            paths += referenced_files(context, code)
         if FoundFiles.name in slot.sources:
-            near = found(context, code).items()
-            paths += [path for path, features in near if features["relevance"] >= slot.min_score]
+            found = found_files(context, code).items()
+            paths += [path for path, features in found if features["relevance"] >= slot.min_score]
         if paths:
-            shown.update(set(paths[: slot.max_items]) - left_to_definitions(slot, context, code))
+            shown.update(set(paths[: slot.max_items]) - files_shown_as_definitions(slot, context, code))
     return frozenset(shown)
 
 
-def asked_for(context: SourceContext) -> str:
-    """What the code is searched for: the call's own words for it, which may be none, else the question."""
+def code_query_of(context: SourceContext) -> str:
+    """Return the text for the code search: that of the call, which may be empty, else the query."""
     request = context.request
     return request.query if request.code_query is None else request.code_query

@@ -47,7 +47,7 @@ class SourceReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class GatherResult:
     """All candidates, in the profile's order of slots, and a report on each source."""
 
     candidates: tuple[Candidate, ...]
@@ -63,7 +63,7 @@ def by_name(sources: Iterable[Source]) -> dict[str, Source]:
     return {source.name: source for source in found}
 
 
-def gather(sources: Mapping[str, Source], context: SourceContext, *, count_pools: bool = False) -> Gathered:
+def gather(sources: Mapping[str, Source], context: SourceContext, *, count_pools: bool = False) -> GatherResult:
     """Ask all sources of the profile. `count_pools` also asks how many records each chose from."""
     requests = requests_of(context.profile, sources)
     started = perf_counter()
@@ -86,7 +86,7 @@ def gather(sources: Mapping[str, Source], context: SourceContext, *, count_pools
         ms = (perf_counter() - begun) * 1000
         reports.append(SourceReport(name, slots, len(candidates), ms, error, pool, note))
     merged = _with_conflicts(_in_slot_order(found, context.profile), context.reader)
-    return Gathered(tuple(merged), tuple(reports))
+    return GatherResult(tuple(merged), tuple(reports))
 
 
 def _answer(
@@ -166,16 +166,16 @@ def open_snapshot(
 
 
 def candidates_of(source: Source, requests: Sequence[SlotRequest], context: SourceContext) -> list[Candidate]:
-    """Return the candidates of one source, awaited if it is async."""
+    """Return the candidates of one source. Wait for them if the source is async."""
     answer = source.find(requests, context)
-    found = list(awaited(answer) if inspect.isawaitable(answer) else answer)
+    found = list(await_result(answer) if inspect.isawaitable(answer) else answer)
     wrong = next((each for each in found if not isinstance(each, Candidate)), None)
     if wrong is not None:
         raise TypeError(f"find() must return candidates, got {type(wrong).__name__}")
     return found
 
 
-def awaited(answer: Awaitable[Any]) -> Any:
+def await_result(answer: Awaitable[Any]) -> Any:
     """Return the result of an awaitable, in a thread of its own if the caller is inside an event loop."""
     import asyncio  # only async sources need it
 

@@ -54,7 +54,7 @@ def applies_always(record: Record, profile: Profile) -> bool:
     return not has_domain or not any(Censors.name in slot.sources for slot in profile.slots)
 
 
-class Given(Source):
+class ExtraTexts(Source):
     """Texts that the caller passes with the request. They count as relevant, because the caller chose them."""
 
     name = "given"

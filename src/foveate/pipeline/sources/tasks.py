@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from foveate.pipeline.sources.base import SlotRequest, Source, SourceContext, filtered
+from foveate.pipeline.sources.base import SlotRequest, Source, SourceContext, excluding_filter
 from foveate.pipeline.sources.parts import parts_of
 from foveate.records.kinds import DEPENDS_ON, LEARNED_FROM
 from foveate.store.protocol import Reader
@@ -31,7 +31,7 @@ class CurrentTask(Source):
                 yield from (self.candidate(request, record, relevance=1.0) for record in records[: request.limit])
 
 
-class Latest(Source):
+class LatestRecords(Source):
     """The newest record of each kind of the slot, such as the issue, the design and the change that an agent works on."""
 
     name = "latest"
@@ -39,12 +39,12 @@ class Latest(Source):
     def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
         for request in requests:
             for kind in request.slot.kinds:
-                record = latest(context.reader, kind)
+                record = newest_record(context.reader, kind)
                 parts = parts_of(record, request.slot.field) if record else []
                 yield from (self.candidate(request, part, relevance=1.0) for part in parts[: request.limit])
 
 
-def latest(reader: Reader, kind: str) -> Record | None:
+def newest_record(reader: Reader, kind: str) -> Record | None:
     """Return the newest active record of a kind."""
     found = reader.recent([kind], SAME_MILLISECOND, NO_FILTERS)
     return max(found, key=lambda record: (record.created, record.id), default=None)  # ids rise within a millisecond
@@ -64,14 +64,14 @@ class Dependencies(Source):
         if context.request.task is None:
             return
         reader = context.reader
-        done = completed(reader, [context.request.task.id])
+        done = completed_dependencies(reader, [context.request.task.id])
         found: list[tuple[Record, Record | None]] = [*((record, None) for record in done), *_learned(reader, done)]
         for request in requests:
             kinds = request.slot.kinds
             wanted = [
                 (record, task)
                 for record, task in found
-                if (not kinds or record.kind in kinds) and not filtered(record, context.request.filters)
+                if (not kinds or record.kind in kinds) and not excluding_filter(record, context.request.filters)
             ]
             for record, task in wanted[: request.limit]:
                 yield replace(self.candidate(request, record, inherited=1.0), inherited_from=task)
@@ -86,15 +86,17 @@ class TransitiveDependencies(Source):
         task, reader = context.request.task, context.reader
         if task is None:
             return
-        near = completed(reader, [task.id])
-        direct = {task.id, *(record.id for record in near)}
-        far = [record for record in completed(reader, [record.id for record in near]) if record.id not in direct]
-        wanted = [record for record in far if not filtered(record, context.request.filters)]
+        direct = [record.id for record in completed_dependencies(reader, [task.id])]
+        wanted = [
+            record
+            for record in completed_dependencies(reader, direct)
+            if record.id not in (task.id, *direct) and not excluding_filter(record, context.request.filters)
+        ]
         for request in requests:
             yield from (self.candidate(request, record, inherited=0.5) for record in wanted[: request.limit])
 
 
-def completed(reader: Reader, tasks: Sequence[str]) -> list[Record]:
+def completed_dependencies(reader: Reader, tasks: Sequence[str]) -> list[Record]:
     """Return the completed tasks on which some tasks depend, the latest first."""
     ids = [link.dst for link in reader.links(tasks, [DEPENDS_ON])]
     found = [record for record in reader.get(ids).values() if state_of(record) == "completed" and record.status == "active"]
@@ -108,7 +110,7 @@ def _learned(reader: Reader, tasks: Sequence[Record]) -> Iterator[tuple[Record, 
     records = reader.get([link.src for link in links])
     pairs = [(records[link.src], by_id[link.dst]) for link in links if link.src in records]
     pairs.sort(key=lambda pair: (-pair[0].salience, -pair[1].updated, pair[0].id))
-    first = {record.id: (record, task) for record, task in reversed(pairs)}  # learned twice: from the latest task
+    first = {record.id: (record, task) for record, task in reversed(pairs)}  # if learned twice, from the latest task
     for record, task in pairs:
         if first[record.id][1] is task and record.status == "active" and _is_passed_on(record):
             yield record, task
@@ -142,4 +144,4 @@ class Stack(Source):
             return way[:1]
         nearest_first = list(way[1:-1])[::-1]
         found = nearest_first if self._part == "path" else siblings(context.reader, way[-1], request.limit)
-        return [record for record in found if not filtered(record, context.request.filters)][: request.limit]
+        return [record for record in found if not excluding_filter(record, context.request.filters)][: request.limit]

@@ -136,11 +136,11 @@ class Tools:
         if kinds:
             raise InputError("`kinds` applies to records in memory; leave it empty with where='code'.")
         from foveate.code.model import symbol_id  # loads the parsers, which a memory without code never needs
-        from foveate.pipeline.sources.code import recalled
+        from foveate.pipeline.sources.code import record_by_id
 
         with engine.code.workspace.snapshot() as snapshot:
             hits = snapshot.search(replace_unencodable(query), 1, limit).definitions[:limit]
-            rows = [(recalled(symbol_id(hit.symbol), snapshot, engine.scope), hit.relevance) for hit in hits]
+            rows = [(record_by_id(symbol_id(hit.symbol), snapshot, engine.scope), hit.relevance) for hit in hits]
         return results.search_result(engine, rows, "Nothing found in the code.")
 
     def expand(
