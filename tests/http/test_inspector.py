@@ -69,7 +69,7 @@ def test_a_context_shows_its_prompt_its_budget_and_its_items(client: TestClient,
     assert (row["kind"], row["trust"]) == ("fact", "user")
     assert sum(row["parts"].values()) == pytest.approx(row["score"], abs=1e-4)
     budget = shown["budget"]
-    assert budget["used"] + budget["free"] + budget["reserve"] == budget["total"] == 1000
+    assert budget.used + budget.free + budget.reserve == budget.total == 1000
     html = client.get("/ui/context", params={"id": "last"}).text
     assert f'id="text-{numbers[hostile.id]}"' in html
     assert f'href="#item-{numbers[hostile.id]}"' in html

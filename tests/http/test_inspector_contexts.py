@@ -45,22 +45,22 @@ def test_contexts_are_listed_by_session_newest_first(client: TestClient, engine:
     again = engine.context("Which port?", session="morning").id
     alone = engine.context("Which database?").id
     shown, html = page(client, "/ui/contexts")
-    groups = {group["session"]: [row["id"] for row in group["contexts"]] for group in shown["groups"]}
+    groups = {group["session"]: [row.id for row in group["contexts"]] for group in shown["groups"]}
     assert list(groups) == [None, "morning", "noon"]
     assert groups == {None: [alone], "morning": [again, asked], "noon": [noon]}
     assert 'href="/ui/session?name=morning"' in html
     assert "data-poll-seconds" in html, "the first page is polled"
     first = document(client, "/ui/contexts?limit=1")
     later, html = page(client, f"/ui/contexts?limit=2&after={first['next']}")
-    assert [row["id"] for group in later["groups"] for row in group["contexts"]] == [again, noon]
+    assert [row.id for group in later["groups"] for row in group["contexts"]] == [again, noon]
     assert "data-poll-seconds" not in html
 
 
 def test_a_session_is_a_timeline_of_its_turns(client: TestClient, engine: Engine, asked: str) -> None:
     later = engine.context("Which port does redis run on?", budget=900, session="morning").id
     shown, html = page(client, "/ui/session?name=morning")
-    assert [turn["id"] for turn in shown["turns"]] == [asked, later]
-    assert shown["turns"][1]["added"] > 0
+    assert [turn.summary.id for turn in shown["turns"]] == [asked, later]
+    assert shown["turns"][1].added > 0
     assert f"/ui/compare?id={later}&amp;from={asked}" in html
     assert client.get("/ui/session?name=evening").status_code == 404
 
@@ -253,7 +253,7 @@ def test_a_context_is_tried_with_other_settings_and_nothing_is_stored(
         result["prompt"]["text"]
         == engine.context("Which port does redis run on?", budget=900, session="morning", dry_run=True).text
     )
-    assert result["budget"]["total"] == 900
+    assert result["budget"].total == 900
     assert {row["change"] for row in result["items_changed"]} >= {"added"}
     assert ESCAPED in html
     assert "<script>alert" not in html

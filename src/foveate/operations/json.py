@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from foveate.receipts.receipt import Receipt
     from foveate.receipts.replay import Replay
     from foveate.receipts.summary import ReceiptSummary
-    from foveate.receipts.timeline import SessionSummary, Timeline
+    from foveate.receipts.timeline import SessionSummary
     from foveate.receipts.validation import Validation
     from foveate.receipts.why import Why
     from foveate.records.triggers import CensorMatch
@@ -378,28 +378,6 @@ def session(found: SessionSummary) -> dict[str, Any]:
     from foveate.clock import iso
 
     return {"name": found.name, "contexts": found.contexts, "last": iso(found.last)}
-
-
-def timeline(found: Timeline) -> dict[str, Any]:
-    """Return the turns of a session, oldest first."""
-    from foveate.clock import iso
-    from foveate.receipts.codec import summary_to_json
-
-    return {
-        "session": found.session,
-        "turns": [
-            {
-                **summary_to_json(turn.summary),
-                "added": turn.added,
-                "withdrawn": turn.withdrawn,
-                "same_prefix": turn.same_prefix,
-                "refresh": turn.refresh,
-            }
-            for turn in found.turns
-        ],
-        "compactions": [{"id": event.id, "at": iso(event.at), "now": event.at} for event in found.compactions],
-        "earlier": found.earlier,
-    }
 
 
 def feedback(context: str, found: Feedback | None, marks: Mapping[str, str]) -> dict[str, Any]:

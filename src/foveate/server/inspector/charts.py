@@ -8,6 +8,8 @@ from datetime import date
 from math import floor, log10
 from typing import Any
 
+from foveate.types import Budget, SlotBudget
+
 WIDTH, HEIGHT = 1000.0, 200.0
 """Units of a drawing. Browsers stretch it to its place."""
 
@@ -44,11 +46,21 @@ def colors(names: Iterable[str]) -> dict[str, str]:
     return {name: f"c{n % COLOR_COUNT}" for n, name in enumerate(dict.fromkeys(names))}
 
 
-def budget(ledger: Mapping[str, Any], colors: Mapping[str, str], scale: float | None = None) -> list[BarSegment]:
+def slots(budget: Budget) -> list[SlotBudget]:
+    """Return the slots of a budget, without those that had no tokens and needed none."""
+    return [slot for slot in budget.slots if slot.base or slot.granted or slot.used]
+
+
+def merged_tokens(budget: Budget) -> int:
+    """Return how many tokens the whole takes less than its parts: a tokenizer merges tokens where texts meet."""
+    return sum(slot.used for slot in budget.slots) + budget.framing - budget.used
+
+
+def budget(budget: Budget, colors: Mapping[str, str], scale: float | None = None) -> list[BarSegment]:
     """Return the bar of a context's total: tokens of each slot, framing, free tokens and reserve."""
-    slots = [(slot["name"], slot["used"], colors.get(slot["name"], "c9")) for slot in ledger["slots"]]
-    parts = [*slots, *((name, ledger[name], name) for name in ("framing", "free", "reserve"))]
-    return bar(parts, max(scale or ledger["total"], sum(amount for _, amount, _ in parts)))
+    parts = [(slot.name, slot.used, colors.get(slot.name, "c9")) for slot in budget.slots]
+    parts += [("framing", budget.framing, "framing"), ("free", budget.free, "free"), ("reserve", budget.reserve, "reserve")]
+    return bar(parts, max(scale or budget.total, sum(amount for _, amount, _ in parts)))
 
 
 def score(row: Mapping[str, Any], colors: Mapping[str, str], max_score: float) -> tuple[list[BarSegment], str]:
@@ -58,10 +70,10 @@ def score(row: Mapping[str, Any], colors: Mapping[str, str], max_score: float) -
     return bar([(name, part, colors.get(name, "c9")) for name, part in parts.items()], max_score), label
 
 
-def grant(slot: Mapping[str, Any], max_tokens: float) -> dict[str, float]:
-    """Return how far the bars of a slot reach: its own tokens, those granted and those used."""
+def grant(slot: SlotBudget, max_tokens: float) -> dict[str, float]:
+    """Return the widths of a slot's bars: its base, the granted tokens and the used ones."""
     scale = WIDTH / (max_tokens or 1)
-    return {name: round(slot[name] * scale, 2) for name in ("own", "granted", "used")}
+    return {"base": slot.base * scale, "granted": slot.granted * scale, "used": slot.used * scale}
 
 
 @dataclass(frozen=True, slots=True)

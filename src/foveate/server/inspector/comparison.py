@@ -13,14 +13,13 @@ from foveate.engine.engine import view_of
 from foveate.errors import BudgetError, InputError, NotFound, ProfileError, SourceError
 from foveate.operations import json
 from foveate.pipeline import profiles
-from foveate.receipts.codec import budget_to_json
 from foveate.receipts.diff import Diff, diff_of
 from foveate.receipts.receipt import Receipt
 from foveate.receipts.replay import prompt_of
 from foveate.receipts.summary import summary_of
 from foveate.records.render import display_name
 from foveate.server.inspector.candidate_rows import Row, candidate_rows, features
-from foveate.server.inspector.contexts import budget_view, context_header, context_view, receipt_of
+from foveate.server.inspector.contexts import context_header, context_view, receipt_of
 from foveate.server.inspector.page import Page, PageRequest
 from foveate.server.inspector.text_diff import diff_lines
 from foveate.types import Reason
@@ -156,7 +155,7 @@ def _diff_view(request: PageRequest, before: Receipt, after: Receipt) -> dict[st
         "tokens": diff.tokens,
         "same_prefix": diff.same_prefix,
         "items": changed_items(request, before, after, diff),
-        "budgets": [budget_view(budget_to_json(receipt.budget)) for receipt in (before, after)],
+        "budgets": [before.budget, after.budget],
         "shared_prefix": None,
         "text": None,
         "unread": list(diff.unread),

@@ -8,10 +8,10 @@ from dataclasses import asdict
 from typing import Any
 
 from foveate.clock import iso
-from foveate.operations import json
-from foveate.receipts.codec import budget_to_json, report_to_json, signals_to_json
+from foveate.receipts.codec import signals_to_json
 from foveate.receipts.receipt import Receipt
 from foveate.receipts.replay import Prompt
+from foveate.receipts.summary import ReceiptSummary
 from foveate.server.http.responses import encode_cursor
 from foveate.server.inspector.candidate_rows import Row, candidate_rows, features
 from foveate.server.inspector.page import Page, PageRequest
@@ -25,9 +25,9 @@ def contexts_page(request: PageRequest) -> dict[str, Any]:
     limit = request.limit()
     rows = request.engine.receipts.list(limit=limit + 1, after=request.cursor(int, str))
     shown = rows[:limit]
-    groups: dict[str | None, list[dict[str, Any]]] = {}
+    groups: dict[str | None, list[ReceiptSummary]] = {}
     for row in shown:
-        groups.setdefault(row.scope.session, []).append(json.context_summary(row))
+        groups.setdefault(row.scope.session, []).append(row)
     speaks_for_one_agent = request.caller.principal.scope.agent and not request.caller.principal.is_owner
     return {
         "groups": [{"session": session, "contexts": contexts} for session, contexts in groups.items()],
@@ -41,20 +41,21 @@ def contexts_page(request: PageRequest) -> dict[str, Any]:
 def session_page(request: PageRequest) -> dict[str, Any]:
     """Show a session turn by turn: tokens by slot, what was added and withdrawn, and why contexts were refreshed."""
     name = request.require("name", "session")
-    timeline = json.timeline(request.engine.receipts.timeline(name, limit=request.limit(TURNS_PER_PAGE)))
-    turns, compactions = timeline["turns"], timeline["compactions"]
-    order = [(turn["now"], "turn", n) for n, turn in enumerate(turns)]
-    order += [(compaction["now"], "compaction", n) for n, compaction in enumerate(compactions)]
+    timeline = request.engine.receipts.timeline(name, limit=request.limit(TURNS_PER_PAGE))
+    turns, compactions = timeline.turns, timeline.compactions
+    order = [(turn.summary.created, "turn", n) for n, turn in enumerate(turns)]
+    order += [(compaction.at, "compaction", n) for n, compaction in enumerate(compactions)]
+    tokens = [turn.summary.tokens for turn in turns]
     return {
         "subject": f"Session {name}",
         "turns": turns,
-        "slots": list(dict.fromkeys(slot for turn in turns for slot in turn["slots"])),
+        "slots": list(dict.fromkeys(slot for turn in turns for slot in turn.summary.slots)),
         "compactions": compactions,
-        "earlier": timeline["earlier"],
-        "tokens": sum(turn["tokens"] for turn in turns),
-        "refreshed": sum(bool(turn["refresh"]) for turn in turns),
-        "same_prefix": sum(turn["same_prefix"] for turn in turns),
-        "largest": max((turn["tokens"] for turn in turns), default=0),
+        "earlier": timeline.earlier,
+        "tokens": sum(tokens),
+        "refreshed": sum(bool(turn.refresh) for turn in turns),
+        "same_prefix": sum(turn.same_prefix for turn in turns),
+        "largest": max(tokens, default=0),
         "rows": [{"type": type, "n": n} for _, type, n in sorted(order)],
     }
 
@@ -84,12 +85,12 @@ def context_view(
     return {
         "subject": f"Context: {receipt.request.query[:60]}",
         "context": context_header(receipt),
-        "budget": budget_view(budget_to_json(receipt.budget)),
+        "budget": receipt.budget,
         "prompt": _prompt_view(prompt, items),
         "items": items,
         "features": features(items),
         "left_out": dict(Counter(entry.reason for entry in receipt.left_out).most_common()),
-        "sources": [report_to_json(report) for report in receipt.sources],
+        "sources": receipt.sources,
         "signals": {name: value for name, value in signals_to_json(receipt.signals).items() if value},
     }
 
@@ -109,17 +110,6 @@ def context_header(receipt: Receipt) -> dict[str, Any]:
         "forgotten": receipt.forgotten,
         "left_out": sum(1 for _ in receipt.left_out),
     }
-
-
-def budget_view(budget: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the budget with its free tokens and without slots that had no tokens and needed none.
-
-    `joined` is how many tokens the whole takes less than its parts: a tokenizer merges tokens where texts meet.
-    """
-    free = budget["total"] - budget["reserve"] - budget["used"]
-    slots = [slot for slot in budget["slots"] if slot["own"] or slot["granted"] or slot["used"]]
-    joined = sum(slot["used"] for slot in slots) + budget["framing"] - budget["used"]
-    return {**budget, "free": free, "joined": joined, "slots": slots}
 
 
 def _in_prompt_order(items: list[Row], prompt: Prompt) -> list[Row]:
