@@ -259,16 +259,3 @@ def decode_text(raw: bytes, where: str) -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{where} is not UTF-8 text (byte {error.start}).") from None
-
-
-def complete_kinds(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    from foveate.records.kinds import KINDS
-
-    return [name for name, kind in KINDS.items() if name.startswith(incomplete) and not kind.is_internal]
-
-
-def complete_profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    from foveate.pipeline import profiles
-
-    found = profiles.names(profiles.places(Call().place().root))
-    return [name for name in found if name.startswith(incomplete)]

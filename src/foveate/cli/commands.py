@@ -100,6 +100,7 @@ OTHER_WORDS = {
     "find": ["search"],
     "get": ["show", "context"],
     "history": ["log", "show"],
+    "import": ["remember", "store import"],
     "learn": ["remember"],
     "list": ["search", "task list"],
     "new": ["init", "add"],

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from foveate.cli.call import Call, Function, Verb, complete_profiles, pass_call, say, scoped
+from foveate.cli.call import Call, Function, Verb, pass_call, say, scoped
+from foveate.cli.options import complete_profiles
 from foveate.cli.render import DRAW_INTERVAL_S
 from foveate.errors import InputError, near
 from foveate.eval.model import METRICS, RUNS_DIR

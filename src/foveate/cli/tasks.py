@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, get_args, get_orig
 import click
 from click.shell_completion import CompletionItem
 
-from foveate.cli.call import STDIN, Call, Function, Verb, VerbGroup, complete_profiles, pass_call, read_text, say
+from foveate.cli.call import STDIN, Call, Function, Verb, VerbGroup, pass_call, read_text, say
+from foveate.cli.options import complete_profiles
 from foveate.cli.render import cut, pairs, print_lines, supports_utf8, table, text_line, width
 from foveate.clock import iso
 from foveate.errors import FoveateError, InputError, NotFound
