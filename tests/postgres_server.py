@@ -47,7 +47,7 @@ LATEST = max(VERSIONS)
 LONGEST_FOLDER = 80
 """A unix socket's path may have some 100 bytes, of which PostgreSQL's own name for it takes 14."""
 
-PATIENCE = 60.0
+PATIENCE = 300.0
 """Seconds for a server to start or stop: long, because a busy machine is no failure."""
 
 _names = count(1)

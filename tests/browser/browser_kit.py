@@ -35,7 +35,7 @@ ARGUMENTS = (
 RULES = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice")
 """What axe checks for."""
 
-STARTS_IN = 30.0
+STARTS_IN = 300.0
 """Seconds that a server has to start: more means that it never will."""
 
 Troubles = list[str]

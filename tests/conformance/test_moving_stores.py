@@ -157,12 +157,12 @@ def test_a_copy_waits_for_the_writers_of_its_target(place: Any, full: Path) -> N
         def write() -> None:
             with elsewhere.write(HERE) as writer:
                 begun.set()
-                go.wait(30)
+                go.wait()
                 writer.add(made("Written while the copy waits"))
 
         thread = threading.Thread(target=write)
         thread.start()
-        begun.wait(30)
+        begun.wait()
         threading.Timer(0.3, go.set).start()
         with pytest.raises(Conflict, match="replace=True"):  # it sees what that writer wrote
             copy_store(left, right)

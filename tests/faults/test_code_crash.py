@@ -159,7 +159,7 @@ with foveate.open(root, agent=name) as engine:
 def test_processes_that_refresh_and_ask_while_files_change_never_fail(root: Path, tmp_path: Path) -> None:
     foveate.open(root).close()
     workers = [child(WORKER, root, name, 8) for name in range(3)]
-    ended = [(*worker.communicate(timeout=120), worker.returncode) for worker in workers]
+    ended = [(*worker.communicate(), worker.returncode) for worker in workers]
     assert ended == [("", "", 0)] * 3
     assert_like_fresh(root, root / ".foveate/code.db", tmp_path)
 
@@ -167,7 +167,7 @@ def test_processes_that_refresh_and_ask_while_files_change_never_fail(root: Path
 def test_processes_that_open_a_new_index_at_once_make_one(root: Path, tmp_path: Path) -> None:
     workers = [child(INDEXER, root, tmp_path / "code.db") for _ in range(4)]
     for worker in workers:
-        out, error = worker.communicate(timeout=120)
+        out, error = worker.communicate()
         assert (worker.returncode, error, out.split()[-1]) == (0, "", "done")
     assert_like_fresh(root, tmp_path / "code.db", tmp_path)
 
@@ -433,7 +433,7 @@ print(index.refresh().parsed_files)
 
 
 def test_a_full_disk_is_a_clear_error_and_afterwards_the_index_goes_on(root: Path, tmp_path: Path) -> None:
-    out, error = child(FULL_DISK, root, tmp_path / "code.db").communicate(timeout=60)
+    out, error = child(FULL_DISK, root, tmp_path / "code.db").communicate()
     assert (out.split("\n"), error) == (["True {}", "True {}", str(FILES + 1), ""], "")
     assert_like_fresh(root, tmp_path / "code.db", tmp_path)
 

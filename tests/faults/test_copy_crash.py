@@ -104,7 +104,7 @@ def killed_at_each_line(backup: Path, old: Path, folder: Path) -> list[Path]:
     """Return the stores that a restore should replace, one for each line at which it was killed. The last one was not."""
     folder.mkdir()
     command = [sys.executable, "-c", RESTORE_BY_LINES, str(backup), str(old), str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     return [folder / str(line) / "state.db" for line in range(1, len(list(folder.iterdir())) + 1)]
 

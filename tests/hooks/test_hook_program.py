@@ -53,7 +53,6 @@ def call(given: bytes, *args: str, cwd: Path | None = None, **options: Any) -> s
         input=given,
         capture_output=True,
         cwd=cwd or ROOT.parent,
-        timeout=60,
         check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src"), **options},
     )
@@ -77,7 +76,7 @@ def service(folder: Path, answer: Any = None, *, status: int = 200, stall: bool 
             raw = self.rfile.read(int(self.headers["Content-Length"]))
             heard.append({"path": self.path, "host": self.headers["Host"], "token": self.headers["Authorization"]})
             if stall:
-                done.wait(20)
+                done.wait()
             body = answer if isinstance(answer, bytes) else json.dumps(answer or self.computed(raw)).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
@@ -257,7 +256,6 @@ def test_a_closed_stdout_is_no_error(project: Path) -> None:
         ["sh", "-c", script],
         input=event(project),
         check=False,
-        timeout=60,
         capture_output=True,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
     )
@@ -275,12 +273,10 @@ def test_a_signal_to_end_exits_with_0(project: Path) -> None:
         assert process.stdin is not None
         process.stdin.write(event(project))
         process.stdin.close()
-        for _ in range(500):
-            if heard:
-                break
+        while not heard:
             threading.Event().wait(0.01)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait() == 0
         assert process.stdout is not None
         assert process.stdout.read() == b""
         process.stdout.close()
@@ -291,7 +287,7 @@ def test_two_hooks_at_once_tell_each_thing_once(project: Path) -> None:
     running = [
         subprocess.Popen([*COMMAND, "claude"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env) for _ in range(3)
     ]
-    said = [process.communicate(event(project), timeout=60)[0] for process in running]
+    said = [process.communicate(event(project))[0] for process in running]
     assert [process.returncode for process in running] == [0, 0, 0]
     assert sum(b"6380" in each for each in said) == 1
     assert log_of(project) == ""

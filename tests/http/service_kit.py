@@ -49,7 +49,7 @@ class Process:
 Serve = Callable[..., AbstractContextManager[Process]]
 
 
-def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+def until(condition: Callable[[], bool], seconds: float = 300.0) -> None:
     """Wait for something that another process does."""
     end = time.monotonic() + seconds
     while not condition():

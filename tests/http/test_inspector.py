@@ -262,13 +262,13 @@ def test_ui_serves_the_pages_until_it_is_ended_and_finds_a_service_that_runs(tmp
         assert first.stdout is not None
         address = first.stdout.readline().strip()
         assert address.startswith(BASE)
-        with urllib.request.urlopen(f"{address}contexts", timeout=30) as page:
+        with urllib.request.urlopen(f"{address}contexts") as page:
             assert b"<h1>" in page.read()
-        second = subprocess.run([*command, "--json"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+        second = subprocess.run([*command, "--json"], cwd=tmp_path, capture_output=True, text=True, check=True)
         assert json.loads(second.stdout)["url"] == address
     finally:
         first.terminate()
-        first.communicate(timeout=30)
+        first.communicate()
     until(lambda: service_file.find_service(find(tmp_path).service) is None)
 
 

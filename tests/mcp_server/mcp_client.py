@@ -89,4 +89,4 @@ class Service:
     def stop(self) -> None:
         if self.process is not None:
             self.process.send_signal(signal.SIGTERM)
-            self.process.communicate(timeout=30)
+            self.process.communicate()

@@ -27,7 +27,7 @@ def conversation(command: Command, *messages: dict[str, Any]) -> list[dict[str, 
     process.stdin.write(lines)
     process.stdin.flush()
     answers = [json.loads(process.stdout.readline()) for message in messages if "id" in message]
-    rest, said = process.communicate(timeout=60)
+    rest, said = process.communicate()
     assert (rest, said, process.returncode) == ("", "", 0)
     return answers
 
@@ -61,7 +61,7 @@ def test_a_version_that_is_not_in_the_catalogue_is_left_to_the_server(command: C
 def test_what_is_no_question_is_left_to_the_server(command: Command, line: str) -> None:
     process = command.started()
     greeting = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": GREETING})
-    answers, _ = process.communicate(f"{line}\n{greeting}\n", timeout=60)
+    answers, _ = process.communicate(f"{line}\n{greeting}\n")
     assert any(json.loads(answer).get("id") == 7 for answer in answers.splitlines())
     assert process.returncode == 0
 
@@ -80,7 +80,7 @@ def test_the_tools_are_listed_where_loading_the_server_never_ends(command: Comma
         answer = json.loads(process.stdout.readline())
     assert len(answer["result"]["tools"]) == 8
     process.terminate()
-    process.communicate(timeout=30)
+    process.communicate()
     assert process.returncode == 0
 
 

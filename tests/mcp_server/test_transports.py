@@ -64,7 +64,7 @@ def test_the_command_serves_http_until_it_is_ended(service: Service) -> None:
 def test_a_port_that_is_taken_is_named(service: Service) -> None:
     port = service.url.split(":")[2].removesuffix("/mcp")
     second = service.command.started("--http", "--port", port)
-    _, said = second.communicate(timeout=60)
+    _, said = second.communicate()
     assert second.returncode == 2
     assert f"port {port} cannot be used" in said
 
@@ -98,7 +98,7 @@ def test_without_its_package_the_command_names_the_extra(command: Command, tmp_p
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['mcp'] = None\n", "utf-8")
     paths = f"{tmp_path}:{command.environment['PYTHONPATH']}"
     started = Command(command.folder, {**command.environment, "PYTHONPATH": paths}).started()
-    _, said = started.communicate(timeout=60)
+    _, said = started.communicate()
     assert started.returncode == 2
     assert "pip install foveate[mcp]" in said
 
@@ -112,7 +112,7 @@ def test_a_host_may_end_it_with_a_signal(command: Command, sent: int) -> None:
     process.stdin.flush()
     assert '"serverInfo"' in process.stdout.readline()
     process.send_signal(sent)
-    process.wait(timeout=30)
+    process.wait()
     _, said = process.communicate()
     assert "Traceback" not in said
 
@@ -128,5 +128,5 @@ def test_answering_early_loads_no_package_and_no_engine() -> None:
         "import sys, foveate.server.mcp.early, foveate.cli.mcp\n"
         "print([name for name in ('mcp', 'pydantic', 'apsw', 'foveate.engine', 'asyncio') if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -25,6 +25,8 @@ from foveate.types import Scope
 from postgres_server import LocalServer, server, standby
 
 HERE = Scope("alpha")
+PATIENT = ConnectionSettings(failover_timeout_s=600)
+"""Waits so long that a test sees whether it went on as soon as it could, also on a busy machine."""
 AWAY = 1.5
 """Seconds between the end of the one and the other's taking over."""
 
@@ -97,7 +99,7 @@ def test_writers_and_readers_go_on_when_another_server_takes_over(
     first, second = pair
     url = both(first.database(), first.folder, second.folder)
     stop = threading.Event()
-    with closing(PostgresStore(url)) as store, engine_on(store) as engine:
+    with closing(PostgresStore(url, settings=PATIENT)) as store, engine_on(store) as engine:
         engine.add("decision", "We chose Redis for caching")
         workers = [Worker(f"writer {n}", engine, stop) for n in range(3)]
         readers = [Reading(f"reader {n}", engine, stop) for n in range(2)]
@@ -116,7 +118,9 @@ def test_writers_and_readers_go_on_when_another_server_takes_over(
         assert all("Redis" in text for reader in readers for text in reader.done)
         written = [text for worker in workers for text in worker.done]
         assert sorted(texts(store)) == sorted(["We chose Redis for caching", *written])
-        assert all(AWAY < max(worker.slowest for worker in group) < AWAY + 10 for group in (workers, readers))
+        assert all(
+            AWAY < max(worker.slowest for worker in group) < PATIENT.failover_timeout_s / 2 for group in (workers, readers)
+        )
         assert store.health().ok
     monkeypatch.chdir(tmp_path)
     for verb in (("doctor",), ("store", "backup", "copy.db")):  # one server is gone for good
@@ -188,8 +192,8 @@ def test_store_is_opened_once_one_of_its_servers_takes_writes(pair: tuple[LocalS
         assert texts(store) == ["Before"]
     taking_over = threading.Timer(0.5, second.promote)
     taking_over.start()
-    with closing(PostgresStore(url)) as store:
+    with closing(PostgresStore(url, settings=PATIENT)) as store:
         engine_on(store).add("note", "After")
         assert texts(store) == ["Before", "After"]
     taking_over.join()
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < PATIENT.failover_timeout_s / 2

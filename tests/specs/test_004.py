@@ -186,18 +186,6 @@ def test_the_pass_goes_on_past_a_misfit(engine: foveate.Engine) -> None:
 # --- scoring -------------------------------------------------------------------------------------------------------
 
 
-def test_weights_and_boosts() -> None:
-    """004-64, 004-65, 004-66, 004-67, 004-68, 004-69, 004-70, 004-71, 004-72, 004-73, 004-74, 004-75, 004-76"""
-    weights = resolve("assistant").weights
-    record = Record(
-        id="r", kind="decision", scope=Scope("p"), text="t", summary="t", micro="t",
-        created=NOW - 30 * DAY, outcome="success", uses=100, confidence=0.9,
-    )  # fmt: skip
-    found = features(record, Slot(name="s", source="search"), resolve("assistant").half_life_hours, NOW)
-    expected = 0.7 * 0.50 + 0.5 * 0.15 + 0.5 * 0.15 + 1.2 * 0.10 + 1.2 * 0.05 + 0.9 * 0.05
-    assert weigh({**found, "relevance": 0.7}, weights) == pytest.approx(expected, abs=1e-6)
-
-
 def composite(semantic: float, priority: float, days: int, outcome: str | None, uses: int, confidence: float) -> float:
     """The document's own function, line by line."""
     recency = exp(-0.023 * days)

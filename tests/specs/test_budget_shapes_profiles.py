@@ -180,24 +180,6 @@ def test_004_the_context_is_the_system_prompt() -> None:
     assert {slot.role for slot in resolve("assistant").slots} == {"system"}
 
 
-@pytest.mark.parametrize("outcome", [1.2, 1.0, 0.8, 0.9])
-@pytest.mark.parametrize("usage", [1.0, 1.2, 1.5])
-def test_004_the_composite_keeps_its_value(outcome: float, usage: float) -> None:
-    semantic, type_boost, recency, confidence = 0.7, 0.8, 0.3, 0.9
-    document = semantic * 0.50 + type_boost * 0.15 + recency * 0.15 + outcome * 0.10 + usage * 0.05 + confidence * 0.05
-    features = {
-        "relevance": semantic,
-        "type": type_boost,
-        "recency": recency,
-        "outcome": outcome / 1.2,
-        "usage": usage / 1.5,
-        "confidence": confidence,
-    }
-    weights = resolve("assistant").weights
-    assert weights.keys() - {"stage"} == features.keys()  # only a core fact or an effective procedure has a `stage`
-    assert sum(weights[name] * value for name, value in features.items()) == pytest.approx(document)
-
-
 def test_004_recency_halves_in_30_days() -> None:
     assert resolve("assistant").half_life_hours == 30 * 24
 

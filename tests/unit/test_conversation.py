@@ -138,12 +138,12 @@ def test_async_callers_are_not_blocked(memory: Engine) -> None:
     def hold() -> None:
         with memory.store.data.reader():
             held.set()
-            free.wait(10)
+            free.wait()
 
     async def run() -> None:
         holding = threading.Thread(target=hold)
         holding.start()
-        held.wait(10)
+        held.wait()
         kept = asyncio.create_task(conversation.aremember([user("The tea is green")]))
         await asyncio.sleep(0)
         assert not kept.done()

@@ -194,7 +194,7 @@ def test_a_store_of_memories_loads_no_parser_and_no_code_index() -> None:
         "    engine.context('Which tea?', profile='coding')\n"
         "print([name for name in ('tree_sitter', 'foveate.code.index', 'foveate.code.docs') if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 

@@ -153,7 +153,7 @@ def test_a_migration_waits_for_an_open_transaction(tmp_path: Path, newer: Path) 
         thread.join(1)
         assert done == []
         connection.execute("update records set salience = 0.125; commit")
-    thread.join(60)
+    thread.join()
     assert done[0]
     with closing(SQLiteStore(path)) as store, store.read(stores.Scope("main")) as reader:
         assert {record.salience for record in reader.records()} == {0.125}

@@ -28,7 +28,8 @@ def test_mutants_have_different_names() -> None:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # loading them takes seconds
     root = tmp_path / "project"
     files = {
         "src/sums.py": "def add(a, b):\n    return a + b\n",

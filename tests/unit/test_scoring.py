@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import exp, log10
+from math import exp
 
 import pytest
 
@@ -23,41 +23,6 @@ def record(**values: object) -> Record:
 def scored(found: Record, slot: str = "decisions", relevance: float = 0.0, profile: Profile = LAYERS) -> Candidate:
     candidate = Candidate(record=found, slot=slot, source="search", features={"relevance": relevance})
     return score([candidate], profile, Signals(), NOW)[0]
-
-
-def document(semantic: float, type_boost: float, days: float, outcome: str | None, uses: int, confidence: float) -> float:
-    """004's composite, written out."""
-    outcome_boost = {"success": 1.2, "partial": 1.0, "failure": 0.8, "pending": 0.9, None: 1.0}[outcome]
-    usage_boost = min(1.0 + log10(uses) * 0.1, 1.5) if uses else 1.0
-    return (
-        semantic * 0.50
-        + type_boost * 0.15
-        + 2 ** (-days / 30) * 0.15
-        + outcome_boost * 0.10
-        + usage_boost * 0.05
-        + confidence * 0.05
-    )
-
-
-@pytest.mark.parametrize(
-    ("semantic", "days", "outcome", "uses", "confidence"),
-    [
-        (0.0, 0, None, 0, 1.0),
-        (1.0, 0, "success", 0, 1.0),
-        (0.8, 30, "success", 10, 0.85),
-        (0.5, 180, "failure", 1, 0.4),
-        (0.62, 7.5, "pending", 250, 0.9),
-        (0.3, 365, "partial", 10**7, 0.0),
-    ],
-)
-def test_004s_composite_is_reproduced(
-    semantic: float, days: float, outcome: str | None, uses: int, confidence: float
-) -> None:
-    found = record(created=NOW - round(days * DAY), outcome=outcome, uses=uses, confidence=confidence)
-    expected = document(semantic, 1.0, days, outcome, uses, confidence)
-    assert scored(found, relevance=semantic).score == pytest.approx(expected, abs=2e-6)
-    in_facts = document(semantic, 0.6, days, outcome, uses, confidence)
-    assert scored(found, "facts", semantic).score == pytest.approx(in_facts, abs=2e-6)
 
 
 def test_a_hand_computed_composite() -> None:

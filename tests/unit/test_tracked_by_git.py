@@ -253,7 +253,6 @@ def run(top: Path, *words: str, **environment: str) -> subprocess.CompletedProce
         input="",
         capture_output=True,
         text=True,
-        timeout=60,
         check=False,
         env={**os.environ, "PYTHONPATH": str(SOURCE), **environment},
     )
