@@ -283,12 +283,12 @@ def profiles_page() -> str:
         "prints any of them in full, with the layer that set each value, or its problems; `foveate profile` lists them. "
         "[What profiles are for](../concepts/profiles.md) is another page.",
         "## Settings of a profile",
-        settings_table(settings.TOP, Profile, PROFILE),
+        settings_table(settings.PROFILE_SETTINGS, Profile, PROFILE),
         "## Settings of a slot",
-        settings_table(settings.SLOT, Slot, SLOT),
+        settings_table(settings.SLOT_SETTINGS, Slot, SLOT),
         "## Settings of a frame",
         "Under `[frames.NAME]` in `frames.toml`; see [frames](../concepts/frames.md).",
-        settings_table(settings.FRAME, Frame, FRAME),
+        settings_table(settings.FRAME_SETTINGS, Frame, FRAME),
         "## Features",
         "A score is the sum of features times `weights`. Each feature is from 0 to 1, higher is better.",
         table(("Feature", "Says"), [(code(name), f"{meaning[0].upper()}{meaning[1:]}.") for name, meaning in features()]),
@@ -297,7 +297,7 @@ def profiles_page() -> str:
         + ".",
         "## Shipped profiles",
     ]
-    for info in profiles.known():
+    for info in profiles.list_profiles():
         parts += list(profile_parts(info))
     parts += list(variant_parts())
     return "\n\n".join(parts) + "\n"
@@ -307,7 +307,9 @@ def settings_table(named: Mapping[str, settings.Setting], owner: type, meanings:
     known = dict(meanings) | {name: text for name, text in field_docs(owner).items() if name in named}
     all_told = told(owner.__name__.lower(), named, known)
     defaults = {name: value.default for name, value in owner.__dataclass_fields__.items()}
-    rows = [(code(name), setting.wants, default_of(defaults.get(name)), all_told[name]) for name, setting in named.items()]
+    rows = [
+        (code(name), setting.description, default_of(defaults.get(name)), all_told[name]) for name, setting in named.items()
+    ]
     return table(("Setting", "Holds", "Default", "Meaning"), rows)
 
 

@@ -39,8 +39,8 @@ def test_every_setting_is_explained(generate: ModuleType) -> None:
     page = generate.config_page() + generate.profiles_page()
     for name in (
         *generate.project.SETTING_TYPES,
-        *generate.settings.TOP,
-        *generate.settings.SLOT,
+        *generate.settings.PROFILE_SETTINGS,
+        *generate.settings.SLOT_SETTINGS,
         *generate.settings.FEATURES,
     ):
         assert f"| `{name}` |" in page

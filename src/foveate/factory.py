@@ -133,7 +133,7 @@ def open(
         embedder=encoder,
         llm=_llm(llm if llm is not None else settings.get("summarizer"), place.folder),
         sources=sources,
-        profile_dirs=() if without_folder else profiles.places(place.root),
+        profile_dirs=() if without_folder else profiles.profile_dirs(place.root),
         profile=profile or settings.get("profile"),
         budget=budget if budget is not None else settings.get("budget"),
         root=None if without_folder else place.root,

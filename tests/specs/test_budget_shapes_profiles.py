@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from foveate.pipeline.profiles import known, resolve
+from foveate.pipeline.profiles import list_profiles, resolve
 from foveate.types import Profile, Slot
 
 
@@ -201,9 +201,9 @@ def test_the_weights_of_base_sum_to_1() -> None:
     assert sum(weights.values()) - weights["relevance"] == pytest.approx(0.4)
 
 
-@pytest.mark.parametrize("name", [info.name for info in known() if info.name != "map"])  # a map is no prompt
+@pytest.mark.parametrize("name", [info.name for info in list_profiles() if info.name != "map"])  # a map is no prompt
 def test_every_profile_says_what_it_is_for_and_keeps_the_rules(name: str) -> None:
-    assert next(info.description for info in known() if info.name == name)
+    assert next(info.description for info in list_profiles() if info.name == name)
     profile = resolve(name)
     always = {kind for slot in profile.slots if slot.source == "always" and slot.keep for kind in slot.kinds}
     assert {"identity", "censor", "instruction"} <= always

@@ -12,10 +12,10 @@ import foveate
 from foveate import Scope
 from foveate.cli import cli
 from foveate.errors import ProfileError
-from foveate.pipeline.profiles import add_frame, resolve
-from foveate.pipeline.profiles.choose import extent_of
+from foveate.pipeline.profiles import resolve, with_frame
+from foveate.pipeline.profiles.choose import input_size
 from foveate.pipeline.profiles.codec import profile_from_json, profile_to_json
-from foveate.pipeline.profiles.frames import frames, score
+from foveate.pipeline.profiles.frames import load_frames, trigger_score
 from foveate.pipeline.signals import detect_intent
 from foveate.receipts.codec import to_json
 from foveate.types import Frame, Request, Signals
@@ -38,7 +38,7 @@ procedures = { priority = 1.0 }
 
 def chosen(query: str, *places: Path, profile: str = "assistant", **settings: object) -> Signals:
     request = Request(query=query, scope=Scope("main"), now=0, profile=profile, **settings)  # type: ignore[arg-type]
-    return add_frame(request, Signals(intent=detect_intent(query)), places)
+    return with_frame(request, Signals(intent=detect_intent(query)), places)
 
 
 @pytest.fixture
@@ -82,9 +82,9 @@ def test_a_part_of_a_word_calls_for_nothing(query: str) -> None:
 
 
 def test_of_two_that_are_called_for_equally_the_lower_order_is_chosen() -> None:
-    decision, review = frames()["decision"], frames()["review"]
+    decision, review = load_frames()["decision"], load_frames()["review"]
     query = "A decision for review"
-    assert score(decision.triggers, query, "other")[0] == score(review.triggers, query, "other")[0]
+    assert trigger_score(decision.triggers, query, "other")[0] == trigger_score(review.triggers, query, "other")[0]
     assert decision.order < review.order
     assert chosen(query).frame == "decision"
 
@@ -94,8 +94,8 @@ def test_only_the_beginning_of_a_long_text_is_read() -> None:
 
 
 def test_every_shipped_frame_says_what_it_is_for() -> None:
-    assert tuple(sorted(frames())) == FRAMES
-    for name, frame in frames().items():
+    assert tuple(sorted(load_frames())) == FRAMES
+    for name, frame in load_frames().items():
         assert frame.title == name.capitalize()
         assert frame.description
         assert frame.questions
@@ -134,10 +134,10 @@ def test_a_frame_of_your_own_is_chosen_like_the_others(own: Path) -> None:
 
 def test_a_frame_of_a_shipped_name_changes_that_frame(tmp_path: Path) -> None:
     (tmp_path / "frames.toml").write_text('[frames.debug.triggers]\nwords = ["wobbly"]\n')
-    frame = frames([tmp_path / "profiles"])["debug"]
+    frame = load_frames([tmp_path / "profiles"])["debug"]
     assert frame.triggers["words"] == ("wobbly",)
     assert frame.triggers["intents"] == ("fix",)
-    assert frame.questions == frames()["debug"].questions
+    assert frame.questions == load_frames()["debug"].questions
 
 
 def test_a_frame_that_is_wrong_is_told_of_with_every_problem(tmp_path: Path) -> None:
@@ -177,11 +177,11 @@ def test_a_question_is_short_or_complex_by_its_size_its_domains_and_its_words(qu
 
 
 def test_the_reason_counts_what_was_counted() -> None:
-    assert extent_of(COMPLEX, Signals(), "decision") == (
+    assert input_size(COMPLEX, Signals(), "decision") == (
         "complex",
         "4 clauses (+1), 'architecture' (+1), 'migration' (+1), a decision (+1)",
     )
-    assert extent_of("Lisbon", Signals()) == ("short", "1 word, nothing complex in it")
+    assert input_size("Lisbon", Signals()) == ("short", "1 word, nothing complex in it")
 
 
 @pytest.mark.slow

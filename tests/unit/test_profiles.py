@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from foveate.errors import ProfileError
-from foveate.pipeline.profiles import check, known, layers, load, names, overlay, places, resolve, to_toml
-from foveate.pipeline.profiles.files import BUILTIN
+from foveate.pipeline.profiles import check, layer_names, list_profiles, load, names, overlay, profile_dirs, resolve, to_toml
+from foveate.pipeline.profiles.files import BUILTIN_DIR
 from foveate.types import Profile, Request, Scope, Signals, Slot
 
-BUILTINS = sorted(path.stem for path in BUILTIN.glob("*.toml"))
+BUILTINS = sorted(path.stem for path in BUILTIN_DIR.glob("*.toml"))
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_a_file_that_is_not_text_is_named(project: Path) -> None:
 def test_known_lists_every_profile_with_where_it_comes_from(project: Path) -> None:
     path = write(project, "mine", 'description = "Ours"\nextends = "chat"')
     write(project, "broken", "=")
-    found = {info.name: info for info in known([project])}
+    found = {info.name: info for info in list_profiles([project])}
     assert sorted(found) == sorted(set(names([project])) - {"agent", "map"})
     assert (found["mine"].where, found["mine"].extends, found["mine"].description) == (str(path), "chat", "Ours")
     assert (found["default"].where, found["default"].extends) == ("builtin", "")
@@ -110,7 +110,7 @@ def test_known_lists_every_profile_with_where_it_comes_from(project: Path) -> No
 
 
 def test_places_are_the_projects_then_the_persons(tmp_path: Path) -> None:
-    project, person = places(tmp_path)
+    project, person = profile_dirs(tmp_path)
     assert project == tmp_path / ".foveate" / "profiles"
     assert person.parts[-2:] == ("foveate", "profiles")
 
@@ -414,7 +414,7 @@ def test_a_missing_layer_does_not_hide_the_problems_of_the_others(project: Path)
 def test_check_takes_a_file(project: Path) -> None:
     path = write(project, "mine", "totl = 5")
     assert check(path) == check(str(path)) == ["Profile 'mine' has no setting 'totl'. Did you mean 'total'?"]
-    assert check(BUILTIN / "default.toml") == []
+    assert check(BUILTIN_DIR / "default.toml") == []
     assert check("nowhere.toml") == ["File 'nowhere.toml' does not exist."]
 
 
@@ -474,7 +474,7 @@ def request(**settings: str) -> Request:
     ],
 )
 def test_profile_then_agent_then_complexity_are_laid(settings: dict[str, str], chosen: tuple[str, ...]) -> None:
-    assert layers(request(**settings), Signals(), {"reviewer"}) == chosen
+    assert layer_names(request(**settings), Signals(), {"reviewer"}) == chosen
 
 
 def test_an_unknown_complexity_gets_a_near_match() -> None:

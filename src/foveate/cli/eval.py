@@ -139,11 +139,11 @@ def run(
     from foveate.eval.datasets import load_suite
     from foveate.eval.report import report
     from foveate.eval.systems.engine import configured_system
-    from foveate.pipeline.profiles import places
+    from foveate.pipeline.profiles import profile_dirs
 
     loaded = load_suite(suite)
     parsed = [parse_threshold(text, run_options["budgets"] or loaded.budgets) for text in thresholds]
-    ours = configured_system(loaded, profile, overrides, places(call.place().root))
+    ours = configured_system(loaded, profile, overrides, profile_dirs(call.place().root))
     others = [system for system in open_systems(systems) if system.name != ours.name]
     reports = [report(one) for one in run_systems(loaded, path, [ours, *others], **run_options)]
     show = partial(print_reports, call, reports, metrics)

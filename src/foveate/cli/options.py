@@ -86,7 +86,7 @@ def complete_profiles(ctx: click.Context, param: click.Parameter, incomplete: st
     from foveate.cli.call import Call
     from foveate.pipeline import profiles
 
-    found = profiles.names(profiles.places(Call().place().root))
+    found = profiles.names(profiles.profile_dirs(Call().place().root))
     return [name for name in found if name.startswith(incomplete)]
 
 

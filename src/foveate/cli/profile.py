@@ -25,7 +25,7 @@ def profile(call: Call, name: str | None) -> None:
 
     A FILE ends in .toml. If the profile has problems, they are printed instead, one on a line, and the exit code is 2.
     """
-    places = profiles.places(call.place().root)
+    places = profiles.profile_dirs(call.place().root)
     if name is None:
         _list(call, places)
         return
@@ -49,7 +49,7 @@ def profile(call: Call, name: str | None) -> None:
 
 def _list(call: Call, places: tuple[Path, ...]) -> None:
     """Print the profiles that are built in, the project's, and your own."""
-    known = profiles.known(places)
+    known = profiles.list_profiles(places)
     if call.as_json:
         call.print_json(json.profiles(known))
         return

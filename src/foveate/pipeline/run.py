@@ -92,7 +92,7 @@ class Pipeline:
         """Extract the signals of a request and resolve its profile."""
         vector = None if embedding is None else tuple(embedding)
         signals = extract_signals(request, reader.entities_by_name, vector, self.domains)
-        signals = profiles.add_frame(request, signals, self.profile_dirs)
+        signals = profiles.with_frame(request, signals, self.profile_dirs)
         return Plan(request, signals, self._resolve_profile(request, signals))
 
     def run(
@@ -145,7 +145,7 @@ class Pipeline:
 
     def _resolve_profile(self, request: Request, signals: Signals) -> Profile:
         user_profiles = profiles.names(self.profile_dirs, builtin=False) if request.agent else ()
-        names = profiles.layers(request, signals, user_profiles)
+        names = profiles.layer_names(request, signals, user_profiles)
         profile = profiles.resolve(names, self.profile_dirs, request.overrides, request.budget)
         slots = {slot.name for slot in profile.slots if "given" in slot.sources}
         for name in request.extra:

@@ -176,7 +176,7 @@ def _profile_problems(place: Place) -> list[str]:
     """Return the problems of all profiles."""
     from foveate.pipeline import profiles
 
-    found = profiles.places(place.root)
+    found = profiles.profile_dirs(place.root)
     return [problem for name in profiles.names(found) for problem in _check_profile(name, found)]
 
 

@@ -18,7 +18,7 @@ from foveate.eval.model import Case, Dataset, Document, RenderedPrompt, Suite, S
 from foveate.eval.reading import digest
 from foveate.pipeline import profiles
 from foveate.pipeline.assembly import join_sections
-from foveate.pipeline.profiles.files import BUILTIN, DEFAULT, chain
+from foveate.pipeline.profiles.files import BUILTIN_DIR, DEFAULT, chain
 from foveate.pipeline.profiles.profile import overlay
 from foveate.project import project
 from foveate.project.locate import DIR_NAME, STORE_FILE
@@ -210,7 +210,7 @@ def _make_project(folder: Path) -> None:
 
 def _engine_files() -> list[Path]:
     """Return the files that decide what a context contains, including the user's own profiles."""
-    user_profiles = [folder for folder in profiles.places(PACKAGE)[1:] if folder.is_dir()]
+    user_profiles = [folder for folder in profiles.profile_dirs(PACKAGE)[1:] if folder.is_dir()]
     return [*sorted(path for path in PACKAGE.iterdir() if path.name not in UNRELATED_PARTS), *user_profiles]
 
 
@@ -259,7 +259,7 @@ def _split_layers(profile: str, profile_dirs: Sequence[Path]) -> tuple[str, dict
     builtin = DEFAULT
     settings: dict[str, Any] = {}
     for layer in chain(profile, profile_dirs, on_default=True):
-        if layer.path.parent == BUILTIN:
+        if layer.path.parent == BUILTIN_DIR:
             builtin, settings = layer.name, {}
         else:
             settings = merge_overrides(settings, _without_metadata(layer.table))

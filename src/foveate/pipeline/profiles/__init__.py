@@ -1,7 +1,7 @@
-"""Profiles: which slots a prompt has, how much room each gets and how candidates are weighed, as data in TOML files."""
+"""Profiles: the slots of a prompt, their sizes and the weights of candidates, as data in TOML files."""
 
-from foveate.pipeline.profiles.choose import add_frame, layers
-from foveate.pipeline.profiles.files import DEFAULT, ProfileInfo, known, load, names, places
+from foveate.pipeline.profiles.choose import layer_names, with_frame
+from foveate.pipeline.profiles.files import DEFAULT, ProfileInfo, list_profiles, load, names, profile_dirs
 from foveate.pipeline.profiles.profile import check, overlay, resolve
 from foveate.pipeline.profiles.settings import FEATURES
 from foveate.pipeline.profiles.toml_text import to_toml
@@ -10,14 +10,14 @@ __all__ = [
     "DEFAULT",
     "FEATURES",
     "ProfileInfo",
-    "add_frame",
     "check",
-    "known",
-    "layers",
+    "layer_names",
+    "list_profiles",
     "load",
     "names",
     "overlay",
-    "places",
+    "profile_dirs",
     "resolve",
     "to_toml",
+    "with_frame",
 ]

@@ -1,4 +1,4 @@
-"""Find and read profile files, and the frames beside them. What the settings mean is checked elsewhere."""
+"""Find and read the files of profiles and frames. The settings are checked in `settings.py` and `profile.py`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from foveate.errors import ProfileError, near
 DEFAULT = "default"
 """The profile that every other extends unless it says otherwise."""
 AGENT = "agent"
-UNLISTED = (AGENT, "map")
+HIDDEN_PROFILES = (AGENT, "map")
 """Building blocks: they can be used and extended, but are not shown in lists."""
 
-BUILTIN = Path(__file__).parent / "builtin"
+BUILTIN_DIR = Path(__file__).parent / "builtin"
 FRAMES_FILE = "frames.toml"
-"""Stands beside a directory of profiles: `.foveate/profiles/` and `.foveate/frames.toml`."""
+"""Next to each directory of profiles: `.foveate/profiles/` and `.foveate/frames.toml`."""
 
 VARIANTS = {"complexity": "complexity", "frames": "frame", "input": "input"}
 """Tables that change a profile, each with the option that chooses one. They are named `complexity.easy`, `frames.debug`."""
@@ -50,48 +50,48 @@ class Layer:
     """Name for errors and provenance: the file's name, and its directory if another file of that name comes first."""
 
 
-def places(root: Path) -> tuple[Path, Path]:
+def profile_dirs(root: Path) -> tuple[Path, Path]:
     """Return the directories of a user's profiles: the project's, then the person's."""
     from platformdirs import user_config_path
 
     return root / ".foveate" / "profiles", user_config_path("foveate") / "profiles"
 
 
-def names(places: Sequence[Path] = (), *, builtin: bool = True) -> list[str]:
+def names(dirs: Sequence[Path] = (), *, builtin: bool = True) -> list[str]:
     """Return the names of all profiles; without `builtin`, only the user's."""
-    stems = {path.stem for place in (*places, *([BUILTIN] if builtin else [])) for path in place.glob("*.toml")}
+    stems = {path.stem for folder in (*dirs, *([BUILTIN_DIR] if builtin else [])) for path in folder.glob("*.toml")}
     return sorted(stem for stem in stems if _NAME.fullmatch(stem))
 
 
-def known(places: Sequence[Path] = ()) -> list[ProfileInfo]:
+def list_profiles(dirs: Sequence[Path] = ()) -> list[ProfileInfo]:
     """List the profiles by name, without building blocks. A file that cannot be read has the error as its description."""
-    own = names(places, builtin=False)
-    listed = [name for name in names(places) if name in own or name not in UNLISTED]
-    return [_info(name, _paths(name, places)) for name in listed]
+    user_names = names(dirs, builtin=False)
+    listed = [name for name in names(dirs) if name in user_names or name not in HIDDEN_PROFILES]
+    return [_info(name, _paths(name, dirs)) for name in listed]
 
 
-def load(name: str, places: Sequence[Path] = ()) -> dict[str, Any]:
+def load(name: str, dirs: Sequence[Path] = ()) -> dict[str, Any]:
     """Return the content of the first file of that name."""
-    paths = _paths(name, places)
+    paths = _paths(name, dirs)
     if not paths:
-        raise ProfileError(unknown_profile(name, places))
+        raise ProfileError(unknown_profile(name, dirs))
     return deepcopy(dict(_read(name, paths[0])))
 
 
-def unknown_profile(name: str, places: Sequence[Path], asker: str = "") -> str:
-    """Return the error for a name that no profile has. A frame or a complexity is hinted at as the option that it is."""
+def unknown_profile(name: str, dirs: Sequence[Path], child: str = "") -> str:
+    """Return the error for a name that no profile has. For a frame or a complexity, name the option that chooses it."""
     start, _, rest = name.replace(".", "-").partition("-")
     for table, option in VARIANTS.items():
         key = rest if start in (table, option) else name
-        if key in _variants(table, places):
+        if key in _variants(table, dirs):
             how = "is chosen by the length of the question" if table == "input" else f'is chosen with {option}="{key}"'
             return f"{name!r} is not a profile: the {option} {key!r} {how}."
-    if asker:
-        return f"Profile {asker!r} extends {name!r}, which does not exist.{near(name, names(places))}"
-    return f"Profile {name!r} does not exist.{near(name, names(places))}"
+    if child:
+        return f"Profile {child!r} extends {name!r}, which does not exist.{near(name, names(dirs))}"
+    return f"Profile {name!r} does not exist.{near(name, names(dirs))}"
 
 
-def chain(name: str, places: Sequence[Path], *, on_default: bool) -> list[Layer]:
+def chain(name: str, dirs: Sequence[Path], *, on_default: bool) -> list[Layer]:
     """Return a profile and everything that it extends, bottom first.
 
     With `on_default`, a profile that extends nothing extends `default`. A profile that extends its own name means the next
@@ -99,14 +99,14 @@ def chain(name: str, places: Sequence[Path], *, on_default: bool) -> list[Layer]
     """
     found: list[Layer] = []
     while name:
-        paths = _paths(name, places)
+        paths = _paths(name, dirs)
         shadowed = paths.index(found[-1].path) + 1 if found and found[-1].name == name else 0
         if shadowed and shadowed == len(paths):
             if "extends" in found[-1].table:
                 raise ProfileError(_cycle(found, name))
-            break  # the last default
+            break  # the built-in default, which extends nothing
         if not paths:
-            raise ProfileError(unknown_profile(name, places, found[-1].name if found else ""))
+            raise ProfileError(unknown_profile(name, dirs, found[-1].name if found else ""))
         path = paths[shadowed]
         if any(layer.path == path for layer in found):
             raise ProfileError(_cycle(found, name))
@@ -116,27 +116,27 @@ def chain(name: str, places: Sequence[Path], *, on_default: bool) -> list[Layer]
     return found[::-1]
 
 
-def variant_layers(name: str, profile: Sequence[Layer], places: Sequence[Path]) -> list[Layer]:
+def variant_layers(name: str, profile: Sequence[Layer], dirs: Sequence[Path]) -> list[Layer]:
     """Return the tables of a complexity, frame or input (`complexity.easy`), bottom first.
 
     Complexities are those of `default` and of the profile with all that it extends, inputs those of the profile.
     """
     table, _, key = name.partition(".")
     if table == "frames":
-        found = [Layer(name, path, values[key], name) for path, values in frame_files(places) if key in values]
+        found = [Layer(name, path, values[key], name) for path, values in frame_files(dirs) if key in values]
     else:
-        below = chain(DEFAULT, places, on_default=True) if table == "complexity" else []
+        below = chain(DEFAULT, dirs, on_default=True) if table == "complexity" else []
         files = {layer.path: layer for layer in (*below, *profile)}.values()
         found = [Layer(name, file.path, tables[key], name) for file in files if key in (tables := _tables(file, table))]
     if not found and table != "input":
         option = VARIANTS[table]
-        raise ProfileError(f"{option.capitalize()} {key!r} does not exist.{near(key, _variants(table, places))}")
+        raise ProfileError(f"{option.capitalize()} {key!r} does not exist.{near(key, _variants(table, dirs))}")
     return found
 
 
-def frame_files(places: Sequence[Path]) -> list[tuple[Path, Mapping[str, Any]]]:
+def frame_files(dirs: Sequence[Path]) -> list[tuple[Path, Mapping[str, Any]]]:
     """Return the frames of each file, by name, bottom first: the builtin ones, the person's, the project's."""
-    paths = [BUILTIN.parent / FRAMES_FILE, *(place.parent / FRAMES_FILE for place in reversed(places))]
+    paths = [BUILTIN_DIR.parent / FRAMES_FILE, *(folder.parent / FRAMES_FILE for folder in reversed(dirs))]
     found = []
     for path in dict.fromkeys(paths):
         if path.is_file():
@@ -148,10 +148,10 @@ def frame_files(places: Sequence[Path]) -> list[tuple[Path, Mapping[str, Any]]]:
     return found
 
 
-def _variants(table: str, places: Sequence[Path]) -> list[str]:
+def _variants(table: str, dirs: Sequence[Path]) -> list[str]:
     if table == "frames":
-        return sorted({name for _, frames in frame_files(places) for name in frames})
-    files = chain(DEFAULT if table == "complexity" else "assistant", places, on_default=True)
+        return sorted({name for _, frames in frame_files(dirs) for name in frames})
+    files = chain(DEFAULT if table == "complexity" else "assistant", dirs, on_default=True)
     return sorted({name for file in files for name in _tables(file, table)})
 
 
@@ -175,17 +175,17 @@ def _parent(table: Mapping[str, Any], default: str) -> str:
     return extends if isinstance(extends, str) else default
 
 
-def _paths(name: str, places: Sequence[Path]) -> list[Path]:
-    """Return the files of that name, the one that counts first."""
+def _paths(name: str, dirs: Sequence[Path]) -> list[Path]:
+    """Return the files of that name, in order of precedence."""
     if not _NAME.fullmatch(name):
         return []
-    paths = (place / f"{name}.toml" for place in (*places, BUILTIN))
+    paths = (folder / f"{name}.toml" for folder in (*dirs, BUILTIN_DIR))
     return [path for path in dict.fromkeys(paths) if path.is_file()]
 
 
 def _info(name: str, paths: list[Path]) -> ProfileInfo:
     path = paths[0]
-    where = "builtin" if path.parent == BUILTIN else str(path)
+    where = "builtin" if path.parent == BUILTIN_DIR else str(path)
     try:
         table = _read(name, path)
     except ProfileError as error:
@@ -198,18 +198,18 @@ def _info(name: str, paths: list[Path]) -> ProfileInfo:
 def _read(name: str, path: Path) -> Mapping[str, Any]:
     try:
         status = path.stat()
-        return _parsed(path, status.st_mtime_ns, status.st_size)
+        return _parse_file(path, status.st_mtime_ns, status.st_size)
     except OSError as error:
         raise ProfileError(f"Profile {name!r}: {path} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise ProfileError(f"Profile {name!r}: {path} is not UTF-8 text.") from error
-    except ValueError as error:  # tomllib's own error is one
+    except ValueError as error:  # the base class of tomllib.TOMLDecodeError
         raise ProfileError(f"Profile {name!r}: {path} is not valid TOML: {error}.") from error
 
 
 @lru_cache(maxsize=128)
-def _parsed(path: Path, mtime: int, size: int) -> Mapping[str, Any]:
+def _parse_file(path: Path, mtime: int, size: int) -> Mapping[str, Any]:
     """Parse a file, again only if it has changed."""
-    import tomllib  # 3 ms that a command without a profile should not pay
+    import tomllib  # takes 3 ms, which commands without a profile should not spend
 
     return tomllib.loads(path.read_text(encoding="utf-8"))

@@ -1,6 +1,6 @@
-"""Choose the frame that a question calls for, with the reason.
+"""Choose the frame of a question, with the reason.
 
-Triggers are data: how the question begins (`forms`), words in it (`words`) and its intent (`intents`).
+Triggers are data: beginnings of a question (`forms`), words in it (`words`) and its intent (`intents`).
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ from foveate.pipeline.profiles.settings import check_frame
 from foveate.types import Frame, Request
 
 NO_FRAME = "none"
-"""What a call names if it wants no frame."""
+"""Name with which a call switches frames off."""
 
 FORM_POINTS, WORD_POINTS, INTENT_POINTS = 4, 2, 1
-"""How a question begins outweighs a word and an intent together: "Should we fix it?" asks for a decision."""
-MAX_WORDS = 2
-"""More words of one frame repeat the same hint."""
+"""The beginning of a question outweighs a word and an intent together: "Should we fix it?" asks for a decision."""
+MAX_TRIGGER_WORDS = 2
+"""More trigger words of one frame give no points, because they repeat the same hint."""
 
 CONVERSATION, TASK = "conversation", "task"
-"""The frame of a question that calls for none, and of one that is for a task."""
+"""Frames of a question without a trigger: in general, and for a task."""
 
-MAX_CHARS = 2000
-"""Characters of a question that are read: what it wants is at its beginning."""
+MAX_QUESTION_CHARS = 2000
+"""Characters of a question that are read. The request itself is at the beginning."""
 
 
-def frame_for(
-    request: Request, intent: str, places: Sequence[Path] = (), *, has_own: bool = False
+def choose_frame_for(
+    request: Request, intent: str, dirs: Sequence[Path] = (), *, has_own: bool = False
 ) -> tuple[str, Frame, str]:
     """Return the name of the frame, the frame, and the reason. `has_own`: the caller passes an approach as text."""
     if request.frame == NO_FRAME:
         return "", Frame(), "the call wants none"
     if request.frame is None and has_own:
         return "", Frame(), "the call passes its own"
-    found = frames(places)
+    found = load_frames(dirs)
     if request.frame is not None:
         if request.frame not in found:
             raise ProfileError(f"Frame {request.frame!r} does not exist.{near(str(request.frame), [*found, NO_FRAME])}")
         return request.frame, found[request.frame], "the call names it"
-    scores = {name: score(frame.triggers, request.query, intent) for name, frame in found.items()}
+    scores = {name: trigger_score(frame.triggers, request.query, intent) for name, frame in found.items()}
     best = min(found, key=lambda name: (-scores[name][0], found[name].order, name))
     if scores[best][0]:
         return best, found[best], scores[best][1]
@@ -52,11 +52,11 @@ def frame_for(
     return default, found[default], "the request is for a task" if default == TASK else "no trigger of another frame matches"
 
 
-def frames(places: Sequence[Path] = ()) -> dict[str, Frame]:
-    """Return all frames by name. A user's frame is laid over the shipped one of its name."""
+def load_frames(dirs: Sequence[Path] = ()) -> dict[str, Frame]:
+    """Return all frames by name. A user's frame is merged over the built-in one of its name."""
     tables: dict[str, dict[str, Any]] = {}
     problems: list[str] = []
-    for _, frames_of_file in frame_files(places):
+    for _, frames_of_file in frame_files(dirs):
         for name, table in frames_of_file.items():
             checked = check_frame(f"frames.{name}", table)
             problems += checked.problems
@@ -73,9 +73,9 @@ def build_frame(table: Mapping[str, Any]) -> Frame:
     return Frame(**settings | {"triggers": {key: tuple(texts) for key, texts in table.get("triggers", {}).items()}})
 
 
-def score(triggers: Mapping[str, Sequence[str]], query: str, intent: str) -> tuple[int, str]:
-    """Return how strongly a question calls for a frame, and the triggers that match."""
-    text = " ".join(query[:MAX_CHARS].lower().replace("’", "'").split())
+def trigger_score(triggers: Mapping[str, Sequence[str]], query: str, intent: str) -> tuple[int, str]:
+    """Return the points of a frame for a question, and the triggers that match."""
+    text = " ".join(query[:MAX_QUESTION_CHARS].lower().replace("’", "'").split())
     points, reasons = 0, []
     form = _pattern(tuple(triggers.get("forms", ())), opening=True).search(text)
     if form:
@@ -83,8 +83,8 @@ def score(triggers: Mapping[str, Sequence[str]], query: str, intent: str) -> tup
         reasons.append(f"it begins with {form[1]!r}")
     words = list(dict.fromkeys(match[1] for match in _pattern(tuple(triggers.get("words", ()))).finditer(text)))
     if words:
-        points += WORD_POINTS * min(len(words), MAX_WORDS)
-        reasons.append(f"it contains {' and '.join(map(repr, words[:MAX_WORDS]))}")
+        points += WORD_POINTS * min(len(words), MAX_TRIGGER_WORDS)
+        reasons.append(f"it contains {' and '.join(map(repr, words[:MAX_TRIGGER_WORDS]))}")
     if intent in triggers.get("intents", ()):
         points += INTENT_POINTS
         reasons.append(f"its intent is {intent}")

@@ -12,42 +12,49 @@ from typing import Any
 
 from foveate.errors import ProfileError, near
 from foveate.pipeline.profiles.files import DEFAULT, VARIANTS, Layer, chain, variant_layers
-from foveate.pipeline.profiles.frames import frames
-from foveate.pipeline.profiles.settings import CALL, TOTAL, check_layer, check_variant, unknown, who
+from foveate.pipeline.profiles.frames import load_frames
+from foveate.pipeline.profiles.settings import (
+    CALL_LAYER,
+    POSITIVE_INT,
+    check_layer,
+    check_variant,
+    layer_label,
+    unknown_name,
+)
 from foveate.types import LEVELS, MAX_FILE_CHARS, Profile, Slot
 
-_ABOUT = ("name", "description", "extends", "complexity", "input")
+_METADATA_KEYS = ("name", "description", "extends", "complexity", "input")
 """Settings of a layer that are not inherited as they are."""
-_EITHER = ("tokens", "share")
+_SIZE_KEYS = ("tokens", "share")
 _DEFAULTS = {field.name: field.default for field in fields(Slot)}
 
 
 def resolve(
     names: str | Sequence[str],
-    places: Sequence[Path] = (),
+    dirs: Sequence[Path] = (),
     call: Mapping[str, Any] | None = None,
     total: int | None = None,
 ) -> Profile:
     """Merge the named layers and the settings of a call into a profile.
 
-    The first name is the profile, which extends `default` unless it says otherwise. Further names are laid over it: tables
-    such as `complexity.easy` and `frames.debug`, and profiles with what they extend by name. No file is laid twice. `call`
+    The first name is the profile, which extends `default` unless it says otherwise. Further names are merged over it: tables
+    such as `complexity.easy` and `frames.debug`, and profiles with what they extend by name. No file is merged twice. `call`
     is the last layer. `total` is the budget of this call; the profile remembers the total that it is written for.
     """
-    profile, problems = _resolve(names, places, call, total)
+    profile, problems = _resolve(names, dirs, call, total)
     if profile is None:
         raise ProfileError("\n".join(problems))
     return profile
 
 
-def check(path_or_name: str | Path, places: Sequence[Path] = ()) -> list[str]:
+def check(path_or_name: str | Path, dirs: Sequence[Path] = ()) -> list[str]:
     """Return the problems of a profile, by name or by file."""
     path = Path(path_or_name)
     if path.suffix != ".toml":
-        return _resolve(str(path_or_name), places, None, None)[1]
+        return _resolve(str(path_or_name), dirs, None, None)[1]
     if not path.is_file():
         return [f"File {str(path)!r} does not exist."]
-    return _resolve(path.stem, (path.parent, *places), None, None)[1]
+    return _resolve(path.stem, (path.parent, *dirs), None, None)[1]
 
 
 def overlay(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,7 +66,7 @@ def overlay(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
     missing = _missing_removals(below, above)
     if missing:
         raise ProfileError("\n".join(f"Slot {slot!r} cannot be removed: it does not exist.{hint}" for slot, hint in missing))
-    return _laid(below, above)
+    return _overlay(below, above)
 
 
 # --- merging -------------------------------------------------------------------------------------------------------
@@ -75,29 +82,29 @@ def _missing_removals(below: Mapping[str, Any], above: Mapping[str, Any]) -> lis
     ]
 
 
-def _laid(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    laid = _merged(below, {key: value for key, value in above.items() if key != "slots"})
+def _overlay(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    merged = _merge(below, {key: value for key, value in above.items() if key != "slots"})
     if "slots" in above:
-        laid["slots"] = _laid_slots(below.get("slots", {}), above["slots"])
-    return laid
-
-
-def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(below)
-    for key, value in above.items():
-        old = merged.get(key)
-        merged[key] = _merged(old if isinstance(old, Mapping) else {}, value) if isinstance(value, Mapping) else value
+        merged["slots"] = _overlay_slots(below.get("slots", {}), above["slots"])
     return merged
 
 
-def _laid_slots(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for key, value in above.items():
+        old = merged.get(key)
+        merged[key] = _merge(old if isinstance(old, Mapping) else {}, value) if isinstance(value, Mapping) else value
+    return merged
+
+
+def _overlay_slots(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     slots = dict(below)
     for name, values in above.items():
         if values.get("remove"):
             slots.pop(name, None)
             continue
-        room_is_set = any(key in values for key in _EITHER)
-        kept = {key: old for key, old in slots.get(name, {}).items() if not (room_is_set and key in _EITHER)}
+        has_size = any(key in values for key in _SIZE_KEYS)
+        kept = {key: old for key, old in slots.get(name, {}).items() if not (has_size and key in _SIZE_KEYS)}
         slots[name] = kept | {key: value for key, value in values.items() if key != "remove"}
     return slots
 
@@ -106,47 +113,48 @@ def _laid_slots(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str,
 
 
 def _resolve(
-    names: str | Sequence[str], places: Sequence[Path], call: Mapping[str, Any] | None, total: int | None
+    names: str | Sequence[str], dirs: Sequence[Path], call: Mapping[str, Any] | None, total: int | None
 ) -> tuple[Profile | None, list[str]]:
     names = [names] if isinstance(names, str) else names or [DEFAULT]
-    files, problems = _files(names, places)
+    files, problems = _files(names, dirs)
     readable = not problems
-    laid: dict[str, Any] = {}
+    merged: dict[str, Any] = {}
     setters: dict[str, str] = {}
-    spoiled: set[str] = set()
-    for label, table in [*((file.label, file.table) for file in files), (CALL, call or {})]:
+    invalid: set[str] = set()
+    for label, table in [*((file.label, file.table) for file in files), (CALL_LAYER, call or {})]:
         layer = check_variant(label, table) if _is_variant(label) else check_layer(label, table)
-        own = {key: value for key, value in layer.layer.items() if key not in (*_ABOUT, "frame")}
+        own = {key: value for key, value in layer.layer.items() if key not in (*_METADATA_KEYS, "frame")}
         problems += layer.problems
         problems += [
-            f"{who(label)} removes slot {slot!r}, which does not exist.{hint}" for slot, hint in _missing_removals(laid, own)
+            f"{layer_label(label)} removes slot {slot!r}, which does not exist.{hint}"
+            for slot, hint in _missing_removals(merged, own)
         ]
-        laid = _laid(laid, own)
+        merged = _overlay(merged, own)
         setters |= dict.fromkeys(_paths(own), label)
-        spoiled |= layer.spoiled
+        invalid |= layer.invalid
     problems += _call_problems(call or {}, total)
     if not readable:
         return None, problems
-    slots = laid.get("slots", {})
-    laid["slots"] = {slot: values for slot, values in slots.items() if not _left_out(values)}
-    sound = {slot: values for slot, values in laid["slots"].items() if slot not in spoiled}
+    slots = merged.get("slots", {})
+    merged["slots"] = {slot: values for slot, values in slots.items() if not _is_unused_slot(values)}
+    sound = {slot: values for slot, values in merged["slots"].items() if slot not in invalid}
     problems += _slots_problems(" + ".join(names), sound, setters)
-    problems += _room_problems(" + ".join(names), laid | {"slots": sound}, total_is_wrong="total" in spoiled)
+    problems += _size_problems(" + ".join(names), merged | {"slots": sound}, total_is_wrong="total" in invalid)
     if problems:
         return None, problems
     name = next(file.table.get("name", file.name) for file in files if file.label == names[0])
-    profile = _built(name, laid, {path: setters[path] for path in _paths(laid)})
+    profile = _build_profile(name, merged, {path: setters[path] for path in _paths(merged)})
     frame = next((name.partition(".")[2] for name in names if name.startswith("frames.")), "")
     if frame:
-        profile = replace(profile, frame=frames(places)[frame])
-    return _fitted(profile, total), []
+        profile = replace(profile, frame=load_frames(dirs)[frame])
+    return _with_total(profile, total), []
 
 
 def _is_variant(name: str) -> bool:
     return name.partition(".")[0] in VARIANTS and "." in name
 
 
-def _files(names: Sequence[str], places: Sequence[Path]) -> tuple[list[Layer], list[str]]:
+def _files(names: Sequence[str], dirs: Sequence[Path]) -> tuple[list[Layer], list[str]]:
     """Return every layer, bottom first and each once, and what could not be read."""
     layers: dict[tuple[Path, str], Layer] = {}
     problems: list[str] = []
@@ -154,9 +162,9 @@ def _files(names: Sequence[str], places: Sequence[Path]) -> tuple[list[Layer], l
     for index, name in enumerate(names):
         try:
             if index and _is_variant(name):
-                found = variant_layers(name, profile, places)
+                found = variant_layers(name, profile, dirs)
             else:
-                found = chain(name, places, on_default=index == 0)
+                found = chain(name, dirs, on_default=index == 0)
         except ProfileError as error:
             problems.append(str(error))
         else:
@@ -166,8 +174,8 @@ def _files(names: Sequence[str], places: Sequence[Path]) -> tuple[list[Layer], l
     return list(layers.values()), problems
 
 
-def _left_out(values: Mapping[str, Any]) -> bool:
-    """Return whether a slot is optional and no layer gave it a source: it is for the profiles that have it."""
+def _is_unused_slot(values: Mapping[str, Any]) -> bool:
+    """Return whether a slot is optional and no layer gave it a source, so that this profile does not have it."""
     return bool(values.get("optional")) and "source" not in values
 
 
@@ -187,8 +195,8 @@ def _call_problems(call: Mapping[str, Any], total: int | None) -> list[str]:
     problems = []
     if "extends" in call:
         problems.append("The call cannot extend a profile; name the profile instead.")
-    if total is not None and not TOTAL.holds(total):
-        problems.append(f"The call: total must be {TOTAL.wants}, got {total!r}.")
+    if total is not None and not POSITIVE_INT.is_valid(total):
+        problems.append(f"The call: total must be {POSITIVE_INT.description}, got {total!r}.")
     return problems
 
 
@@ -199,29 +207,30 @@ def _slots_problems(name: str, slots: Mapping[str, Any], setters: Mapping[str, s
         level, max_level = (values.get(name, _DEFAULTS[name]) for name in ("level", "max_level"))
         if "source" not in values:
             setter = next((setters[path] for path in _paths(values, f"slots.{slot}.")), name)
-            problems.append(unknown(setter, "slot", slot, there) + " A new slot needs a source.")
-        elif not any(key in values for key in _EITHER):
-            problems.append(f"{who(name)}: slot {slot!r} has neither tokens nor share; give it one of them.")
+            problems.append(unknown_name(setter, "slot", slot, there) + " A new slot needs a source.")
+        elif not any(key in values for key in _SIZE_KEYS):
+            problems.append(f"{layer_label(name)}: slot {slot!r} has neither tokens nor share; give it one of them.")
         if LEVELS.index(max_level) > LEVELS.index(level):
-            problems.append(f"{who(name)}: slot {slot!r} has level {level!r}, longer than its max_level {max_level!r}.")
+            lengths = f"has level {level!r}, longer than its max_level {max_level!r}"
+            problems.append(f"{layer_label(name)}: slot {slot!r} {lengths}.")
     return problems
 
 
-def _room_problems(name: str, laid: Mapping[str, Any], *, total_is_wrong: bool) -> list[str]:
-    slots = laid["slots"].values()
+def _size_problems(name: str, merged: Mapping[str, Any], *, total_is_wrong: bool) -> list[str]:
+    slots = merged["slots"].values()
     shares = [slot["share"] for slot in slots if "share" in slot]
     problems = []
     if shares and sum(shares) <= 0:
-        problems.append(f"{who(name)}: the shares sum to 0; give one slot a share above 0.")
-    total, reserve = laid.get("total"), laid.get("reserve", 0)
+        problems.append(f"{layer_label(name)}: the shares sum to 0; give one slot a share above 0.")
+    total, reserve = merged.get("total"), merged.get("reserve", 0)
     if total is None:
-        return problems if total_is_wrong else [*problems, f"{who(name)} has no total."]
+        return problems if total_is_wrong else [*problems, f"{layer_label(name)} has no total."]
     kept = sum(slot.get("tokens", 0) for slot in slots if slot.get("keep"))
     if reserve >= total:
-        problems.append(f"{who(name)}: the reserve of {reserve} leaves nothing of the total of {total}.")
+        problems.append(f"{layer_label(name)}: the reserve of {reserve} leaves nothing of the total of {total}.")
     elif kept + reserve > total:
         problems.append(
-            f"{who(name)}: keep slots ({kept}) and reserve ({reserve}) exceed the total of {total} "
+            f"{layer_label(name)}: keep slots ({kept}) and reserve ({reserve}) exceed the total of {total} "
             f"by {kept + reserve - total} tokens."
         )
     return problems
@@ -230,31 +239,31 @@ def _room_problems(name: str, laid: Mapping[str, Any], *, total_is_wrong: bool) 
 # --- building ------------------------------------------------------------------------------------------------------
 
 
-def _built(name: str, laid: Mapping[str, Any], setters: Mapping[str, str]) -> Profile:
-    slots = [_slot(slot, values) for slot, values in laid["slots"].items()]
+def _build_profile(name: str, merged: Mapping[str, Any], setters: Mapping[str, str]) -> Profile:
+    slots = [_slot(slot, values) for slot, values in merged["slots"].items()]
     numbers = ("half_life_hours", "vector_weight", "expansion_weight", "flexible_share")
-    settings: dict[str, Any] = {key: float(laid[key]) for key in numbers if key in laid}
+    settings: dict[str, Any] = {key: float(merged[key]) for key in numbers if key in merged}
     for table in ("weights", "fields"):
-        settings[table] = {key: float(weight) for key, weight in laid.get(table, {}).items()}
+        settings[table] = {key: float(weight) for key, weight in merged.get(table, {}).items()}
     return Profile(
         name=name,
-        total=laid["total"],
-        written_for=laid["total"],
-        reserve=laid.get("reserve", 0),
+        total=merged["total"],
+        written_for=merged["total"],
+        reserve=merged.get("reserve", 0),
         slots=tuple(sorted(slots, key=lambda slot: (not slot.stable, slot.order, slot.name))),
-        max_file_chars=laid.get("max_file_chars", MAX_FILE_CHARS),
-        choose_frame=laid.get("choose_frame", False),
-        layers=_as_built(setters, laid["slots"]),
+        max_file_chars=merged.get("max_file_chars", MAX_FILE_CHARS),
+        choose_frame=merged.get("choose_frame", False),
+        layers=_provenance(setters, merged["slots"]),
         **settings,
     )
 
 
-def _as_built(setters: Mapping[str, str], slots: Mapping[str, Any]) -> dict[str, str]:
-    """Return the layer that set each value. A layer with `times` set the room that it multiplies."""
+def _provenance(setters: Mapping[str, str], slots: Mapping[str, Any]) -> dict[str, str]:
+    """Return the layer that set each value. For a size with `times`, that is the layer of `times`."""
     out = {path: setter for path, setter in setters.items() if not path.endswith(".times")}
     for name, values in slots.items():
         if "times" in values:
-            out |= {f"slots.{name}.{room}": setters[f"slots.{name}.times"] for room in _EITHER if room in values}
+            out |= {f"slots.{name}.{room}": setters[f"slots.{name}.times"] for room in _SIZE_KEYS if room in values}
     return out
 
 
@@ -271,8 +280,8 @@ def _slot(name: str, values: Mapping[str, Any]) -> Slot:
     return Slot(name=name, **{"role": "system" if settings.get("stable") else "user"} | settings)
 
 
-def _fitted(profile: Profile, total: int | None) -> Profile:
-    """Return the profile at this call's total. `written_for` stays, because fixed figures shrink in proportion to it."""
+def _with_total(profile: Profile, total: int | None) -> Profile:
+    """Return the profile with the budget of a call. `written_for` stays, because fixed sizes shrink in proportion to it."""
     if total is None or total == profile.total:
         return profile
-    return replace(profile, total=total, layers={**profile.layers, "total": CALL})
+    return replace(profile, total=total, layers={**profile.layers, "total": CALL_LAYER})

@@ -26,7 +26,7 @@ FEATURES: tuple[str, ...] = (
     "stage",  # a fact that is core, a procedure that is effective: 1; a confirmed fact: one half
     "success",  # how often a procedure or pattern went well, with a prior of one in two
     "applies",  # the share of its conditions (intents, types of entities) that the question meets
-    "speaker",  # somebody whom the question names said it
+    "speaker",  # a speaker whom the question names said it
     "neighbour",  # what was said right before and after it, in the same session, answers the question
     "session",  # how much of the question is answered in its session, all hits there taken together
     "entity",  # it names what the question names
@@ -41,21 +41,21 @@ FEATURES: tuple[str, ...] = (
     "map_file",  # files that the question names
     "rerank",  # what a reranker says
 )
-"""What a profile may give a weight to; each is 0..1."""
+"""Features to which a profile can give a weight; each is between 0 and 1."""
 
 FIELDS: tuple[str, ...] = ("text", "summary", "tags", "subject", "entities", "paths", "dates")
-"""The parts of a record that lexical search tells apart."""
+"""Parts of a record with a weight of their own in lexical search."""
 
-CALL = "call"
-"""The name of the last layer: what the call itself sets."""
+CALL_LAYER = "call"
+"""Name of the last layer, which has the overrides of the call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A description of the values that a setting may hold, and a test for them."""
+    """The description and the test of the values that a setting may have."""
 
-    wants: str
-    holds: Callable[[Any], bool]
+    description: str
+    is_valid: Callable[[Any], bool]
 
 
 def _is_int(value: Any) -> bool:
@@ -71,15 +71,15 @@ _NAME = Setting("a name", lambda v: isinstance(v, str) and v != "")
 _NAMES = Setting("a list of names", lambda v: isinstance(v, list | tuple) and all(isinstance(n, str) for n in v))
 _TEXTS = Setting("a list of texts", lambda v: isinstance(v, list | tuple) and all(isinstance(n, str) for n in v))
 _FLAG = Setting("true or false", lambda v: isinstance(v, bool))
-_COUNT = Setting("a whole number, 0 or more", lambda v: _is_int(v) and v >= 0)
-TOTAL = Setting("a whole number above 0", lambda v: _is_int(v) and v > 0)
-_AMOUNT = Setting("a number, 0 or more", lambda v: _is_number(v) and 0 <= v < inf)
-_HOURS = Setting("a number above 0", lambda v: _is_number(v) and 0 < v < inf)
+_NON_NEGATIVE_INT = Setting("a whole number, 0 or more", lambda v: _is_int(v) and v >= 0)
+POSITIVE_INT = Setting("a whole number above 0", lambda v: _is_int(v) and v > 0)
+_NON_NEGATIVE_NUMBER = Setting("a number, 0 or more", lambda v: _is_number(v) and 0 <= v < inf)
+_POSITIVE_NUMBER = Setting("a number above 0", lambda v: _is_number(v) and 0 < v < inf)
 _UNIT = Setting("a number from 0 to 1", lambda v: _is_number(v) and 0 <= v <= 1)
 _LEVEL = Setting("full, summary or micro", lambda v: isinstance(v, str) and v in LEVELS)
 _TRUST = Setting("web, tool, repo, agent or user", lambda v: isinstance(v, str) and v in TRUST)
 _ROLE = Setting("system or user", lambda v: isinstance(v, str) and v in ("system", "user"))
-_LIMITS = Setting(
+_SOURCE_LIMITS = Setting(
     "a table of sources with how many candidates each may bring",
     lambda v: isinstance(v, Mapping) and all(_is_int(limit) and limit >= 0 for limit in v.values()),
 )
@@ -91,17 +91,17 @@ _FIELD = Setting(f"one of {', '.join(TASK_FIELDS)}", lambda v: isinstance(v, str
 _TABLE = Setting("a table", lambda v: isinstance(v, Mapping))
 _TABLES = Setting("tables", lambda v: isinstance(v, Mapping) and all(isinstance(inner, Mapping) for inner in v.values()))
 
-TOP: Mapping[str, Setting] = {
+PROFILE_SETTINGS: Mapping[str, Setting] = {
     "name": _NAME,
     "description": _TEXT,
     "extends": _TEXT,
-    "total": TOTAL,
-    "reserve": _COUNT,
-    "half_life_hours": _HOURS,
+    "total": POSITIVE_INT,
+    "reserve": _NON_NEGATIVE_INT,
+    "half_life_hours": _POSITIVE_NUMBER,
     "vector_weight": _UNIT,
     "expansion_weight": _UNIT,
     "flexible_share": _UNIT,
-    "max_file_chars": TOTAL,
+    "max_file_chars": POSITIVE_INT,
     "choose_frame": _FLAG,
     "weights": _TABLE,
     "fields": _TABLE,
@@ -109,29 +109,31 @@ TOP: Mapping[str, Setting] = {
     "complexity": _TABLES,
     "input": _TABLES,
 }
-VARIANT: Mapping[str, Setting] = {
-    name: setting for name, setting in TOP.items() if name not in ("name", "description", "extends", "complexity", "input")
+VARIANT_SETTINGS: Mapping[str, Setting] = {
+    name: setting
+    for name, setting in PROFILE_SETTINGS.items()
+    if name not in ("name", "description", "extends", "complexity", "input")
 }
 """Settings of a complexity, a frame or an input."""
-SLOT: Mapping[str, Setting] = {
+SLOT_SETTINGS: Mapping[str, Setting] = {
     "source": _NAME,
-    "extra_sources": _LIMITS,
+    "extra_sources": _SOURCE_LIMITS,
     "kinds": _NAMES,
     "heading": _TEXT,
     "intro": _TEXT,
     "empty_text": _TEXT,
-    "tokens": _COUNT,
-    "share": _AMOUNT,
-    "times": _AMOUNT,
-    "max_items": _COUNT,
+    "tokens": _NON_NEGATIVE_INT,
+    "share": _NON_NEGATIVE_NUMBER,
+    "times": _NON_NEGATIVE_NUMBER,
+    "max_items": _NON_NEGATIVE_INT,
     "min_score": _UNIT,
-    "max_candidates": _COUNT,
+    "max_candidates": _NON_NEGATIVE_INT,
     "level": _LEVEL,
     "max_level": _LEVEL,
     "keep": _FLAG,
     "stable": _FLAG,
     "role": _ROLE,
-    "order": _COUNT,
+    "order": _NON_NEGATIVE_INT,
     "priority": _UNIT,
     "pinned_only": _FLAG,
     "text": _TEXT,
@@ -141,82 +143,82 @@ SLOT: Mapping[str, Setting] = {
     "optional": _FLAG,
     "remove": _FLAG,
 }
-FRAME: Mapping[str, Setting] = {
+FRAME_SETTINGS: Mapping[str, Setting] = {
     "title": _TEXT,
     "description": _TEXT,
     "questions": _TEXTS,
     "domains": _NAMES,
     "triggers": _TABLE,
-    "order": _COUNT,
+    "order": _NON_NEGATIVE_INT,
 }
-TRIGGERS: Mapping[str, Setting] = {"forms": _TEXTS, "words": _TEXTS, "intents": _INTENTS}
-_WEIGHTS = dict.fromkeys(FEATURES, _AMOUNT)
-_FIELDS = dict.fromkeys(FIELDS, _AMOUNT)
+TRIGGER_SETTINGS: Mapping[str, Setting] = {"forms": _TEXTS, "words": _TEXTS, "intents": _INTENTS}
+_WEIGHTS = dict.fromkeys(FEATURES, _NON_NEGATIVE_NUMBER)
+_FIELDS = dict.fromkeys(FIELDS, _NON_NEGATIVE_NUMBER)
 _SLOT_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @dataclass(slots=True)
-class Checked:
-    """The valid part of a layer, its problems, and the slots (or `total`) that have some."""
+class LayerCheck:
+    """The valid part of a layer, its problems, and the slots (or `total`) with problems."""
 
     layer: dict[str, Any] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
-    spoiled: set[str] = field(default_factory=set)
+    invalid: set[str] = field(default_factory=set)
 
 
-def who(layer: str) -> str:
-    """Return how a message names a layer."""
+def layer_label(layer: str) -> str:
+    """Return the name of a layer in messages."""
     table, _, name = layer.partition(".")
     if table in ("complexity", "frames", "input") and name:
         return f"{'Frame' if table == 'frames' else table.capitalize()} {name!r}"
-    return "The call" if layer == CALL else f"Profile {layer!r}"
+    return "The call" if layer == CALL_LAYER else f"Profile {layer!r}"
 
 
-def unknown(layer: str, what: str, name: str, known: Collection[str]) -> str:
+def unknown_name(layer: str, what: str, name: str, known: Collection[str]) -> str:
     """Return `Profile 'developer' has no slot setting 'max_item'. Did you mean 'max_items'?`"""
-    return f"{who(layer)} has no {what} {name!r}.{near(name, known)}"
+    return f"{layer_label(layer)} has no {what} {name!r}.{near(name, known)}"
 
 
-def check_layer(name: str, layer: Mapping[str, Any]) -> Checked:
+def check_layer(name: str, layer: Mapping[str, Any]) -> LayerCheck:
     """Return the valid part of a profile file or of the settings of a call, and its problems."""
-    out = _check(name, layer, TOP, "setting")
+    out = _check(name, layer, PROFILE_SETTINGS, "setting")
     for table in ("complexity", "input"):
         for key, values in out.layer.get(table, {}).items():
             out.problems += check_variant(f"{table}.{key}", values).problems
     return out
 
 
-def check_variant(name: str, table: Mapping[str, Any]) -> Checked:
+def check_variant(name: str, table: Mapping[str, Any]) -> LayerCheck:
     """Return the valid part of a complexity, frame or input. It sets only slots that the profile has."""
     if name.startswith("frames."):
         return check_frame(name, table)
-    return _with_optional_slots(_check(name, table, VARIANT, "setting"))
+    return _with_optional_slots(_check(name, table, VARIANT_SETTINGS, "setting"))
 
 
-def check_frame(name: str, table: Mapping[str, Any]) -> Checked:
-    """Return the same for a frame, with its own settings in `layer["frame"]`."""
-    out = _with_optional_slots(_check(name, table, {**VARIANT, **FRAME}, "frame setting"))
-    frame = {key: out.layer.pop(key) for key in FRAME if key in out.layer}
+def check_frame(name: str, table: Mapping[str, Any]) -> LayerCheck:
+    """Return the valid part of a frame, with the settings that only frames have in `layer["frame"]`."""
+    out = _with_optional_slots(_check(name, table, {**VARIANT_SETTINGS, **FRAME_SETTINGS}, "frame setting"))
+    frame = {key: out.layer.pop(key) for key in FRAME_SETTINGS if key in out.layer}
     if "triggers" in frame:
-        frame["triggers"], problems = _sifted(name, frame["triggers"], TRIGGERS, "trigger", "triggers.")
+        frame["triggers"], problems = _check_values(name, frame["triggers"], TRIGGER_SETTINGS, "trigger", "triggers.")
         out.problems += problems
     out.layer["frame"] = frame
     return out
 
 
-def _with_optional_slots(out: Checked) -> Checked:
+def _with_optional_slots(out: LayerCheck) -> LayerCheck:
     out.layer["slots"] = {slot: {**values, "optional": True} for slot, values in out.layer.get("slots", {}).items()}
     return out
 
 
-def _check(name: str, layer: Mapping[str, Any], settings: Mapping[str, Setting], what: str) -> Checked:
-    out = Checked()
-    out.layer, out.problems = _sifted(name, layer, settings, what, "")
+def _check(name: str, layer: Mapping[str, Any], settings: Mapping[str, Setting], what: str) -> LayerCheck:
+    out = LayerCheck()
+    out.layer, out.problems = _check_values(name, layer, settings, what, "")
     if "total" in layer.keys() - out.layer.keys():
-        out.spoiled.add("total")
+        out.invalid.add("total")
     for table, weights, weight in (("weights", _WEIGHTS, "weight"), ("fields", _FIELDS, "field")):
         if table in out.layer:
-            out.layer[table], problems = _sifted(name, out.layer[table], weights, weight, f"{table}.")
+            out.layer[table], problems = _check_values(name, out.layer[table], weights, weight, f"{table}.")
             out.problems += problems
     if "slots" in out.layer:
         slots, out.layer["slots"] = out.layer["slots"], {}
@@ -224,25 +226,25 @@ def _check(name: str, layer: Mapping[str, Any], settings: Mapping[str, Setting],
             kept, problems = _slot(name, slot, values)
             if problems:
                 out.problems += problems
-                out.spoiled.add(slot)
+                out.invalid.add(slot)
             out.layer["slots"][slot] = kept
     return out
 
 
 def _slot(name: str, slot: str, values: Any) -> tuple[dict[str, Any], list[str]]:
     if not _SLOT_NAME.fullmatch(slot):
-        return {}, [f"{who(name)}: the slot name {slot!r} may have letters, digits, '-' and '_' only."]
-    if not _TABLE.holds(values):
-        return {}, [_wrong(name, f"slots.{slot}", _TABLE, values)]
-    kept, problems = _sifted(name, values, SLOT, "slot setting", f"slots.{slot}.")
+        return {}, [f"{layer_label(name)}: the slot name {slot!r} may have letters, digits, '-' and '_' only."]
+    if not _TABLE.is_valid(values):
+        return {}, [_type_message(name, f"slots.{slot}", _TABLE, values)]
+    kept, problems = _check_values(name, values, SLOT_SETTINGS, "slot setting", f"slots.{slot}.")
     if kept.get("remove") and kept.keys() - {"remove", "optional"}:
-        problems.append(f"{who(name)}: slot {slot!r} is removed and set at once; do one of them.")
+        problems.append(f"{layer_label(name)}: slot {slot!r} is removed and set at once; do one of them.")
     if "tokens" in kept and "share" in kept:
-        problems.append(f"{who(name)}: slot {slot!r} has both tokens and share; give it one of them.")
+        problems.append(f"{layer_label(name)}: slot {slot!r} has both tokens and share; give it one of them.")
     return kept, problems
 
 
-def _sifted(
+def _check_values(
     name: str, values: Mapping[str, Any], settings: Mapping[str, Setting], what: str, path: str
 ) -> tuple[dict[str, Any], list[str]]:
     kept: dict[str, Any] = {}
@@ -250,13 +252,13 @@ def _sifted(
     for key, value in values.items():
         setting = settings.get(key)
         if setting is None:
-            problems.append(unknown(name, what, key, settings))
-        elif setting.holds(value):
+            problems.append(unknown_name(name, what, key, settings))
+        elif setting.is_valid(value):
             kept[key] = value
         else:
-            problems.append(_wrong(name, path + key, setting, value))
+            problems.append(_type_message(name, path + key, setting, value))
     return kept, problems
 
 
-def _wrong(name: str, path: str, setting: Setting, value: Any) -> str:
-    return f"{who(name)}: {path} must be {setting.wants}, got {value!r}."
+def _type_message(name: str, path: str, setting: Setting, value: Any) -> str:
+    return f"{layer_label(name)}: {path} must be {setting.description}, got {value!r}."

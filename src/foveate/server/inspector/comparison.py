@@ -197,7 +197,7 @@ def try_page(request: PageRequest) -> dict[str, Any]:
         "context": context_header(start),
         "form": form,
         "total": start.budget.total,
-        "profiles": [each.name for each in profiles.known(request.engine.store.profile_dirs)],
+        "profiles": [each.name for each in profiles.list_profiles(request.engine.store.profile_dirs)],
         "has_extra": bool(start.request.extra),
         "problem": "",
         "result": None,
