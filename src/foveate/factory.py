@@ -108,11 +108,11 @@ def open(
     if not without_folder:
         locations.refuse_tracked_by_git(place)
     encoder = _embedder(embedder if embedder is not None else settings.get("embedder"))
-    if create and not without_folder and (place.shared is None or code or place.has_code):
+    if create and not without_folder and (place.database_url is None or code or place.has_code):
         locations.create(place)
     namespace = encoder.fingerprint if encoder else None
     opened = open_store(
-        place.shared or (":memory:" if in_memory else place.store),
+        place.database_url or (":memory:" if in_memory else place.store_file),
         counter=counter or settings.get("counter"),
         embedding_namespace=namespace,
         multi_valued=settings.get("multi_valued", ()),
@@ -120,7 +120,7 @@ def open(
         secret=_environment.secret,
         retention=Retention(**settings.get("retention", {})),
     )
-    allow = load_allow_list(place.allow) if not without_folder and place.allow.is_file() else None
+    allow = load_allow_list(place.allow_file) if not without_folder and place.allow_file.is_file() else None
     return Engine(
         opened,
         scope=Scope(
@@ -150,24 +150,24 @@ def _personal_store(
 ) -> SQLiteStore | None:
     """Open the user's personal store if it exists and the settings do not switch it off."""
     wanted = settings.get("own_store", True) if chosen is None else chosen
-    path = locations.own_store()
+    path = locations.personal_store_path()
     return SQLiteStore(path, counter=counter, embedding_namespace=namespace) if wanted and path.exists() else None
 
 
-def _place(path: str | Path, store: str | None) -> locations.Place:
+def _place(path: str | Path, store: str | None) -> locations.ProjectLocation:
     """Return the place of a project: a folder, a shared store, both, or neither for `:memory:`."""
     if is_url(path):
         if store is not None:
             raise InputError("The path is a store's URL already. Pass a folder and `store`, or the URL alone.")
-        return locations.Place(Path(), shared=str(path))
+        return locations.ProjectLocation(Path(), database_url=str(path))
     if isinstance(path, Path) and path.parts[:1] in (("postgresql:",), ("postgres:",)):
         raise InputError("A store's URL is text: pass it as a str, not as a Path, which drops a part of it.")
     if str(path) == ":memory:":
-        return locations.Place(Path())
-    return locations.find(path, store)
+        return locations.ProjectLocation(Path())
+    return locations.locate_project(path, store)
 
 
-def _workspace(place: locations.Place, wanted: bool | None, allow: AllowList | None) -> Workspace | None:
+def _workspace(place: locations.ProjectLocation, wanted: bool | None, allow: AllowList | None) -> Workspace | None:
     given = place.settings.get("code", {})
     enabled = given.get("enabled") if wanted is None else wanted
     if enabled is False or not (enabled or place.has_code) or not place.folder.is_dir():
@@ -181,7 +181,7 @@ def _workspace(place: locations.Place, wanted: bool | None, allow: AllowList | N
         max_files=given.get("max_files", MAX_FILES),
         project=place.settings.get("project", {}),
     )
-    return Workspace(place.files, place.index, settings, allow)
+    return Workspace(place.code_root, place.index_file, settings, allow)
 
 
 def _embedder(chosen: str | Embedder | None) -> Embedder | None:

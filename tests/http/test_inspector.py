@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 import foveate
 from foveate.engine import Engine
 from foveate.integrations.hooks import service_file
-from foveate.project.project import find
+from foveate.project.project import locate_project
 from foveate.server.http import create_app
 from foveate.server.inspector.routes import PAGES
 
@@ -269,7 +269,7 @@ def test_ui_serves_the_pages_until_it_is_ended_and_finds_a_service_that_runs(tmp
     finally:
         first.terminate()
         first.communicate()
-    until(lambda: service_file.find_service(find(tmp_path).service) is None)
+    until(lambda: service_file.find_service(locate_project(tmp_path).service_file) is None)
 
 
 def test_contexts_of_agents_are_a_click_away(guarded: Guarded) -> None:

@@ -17,7 +17,7 @@ import foveate
 from foveate.cli import cli
 from foveate.integrations.hooks import service_file
 from foveate.memory.backfill import embed_missing
-from foveate.project.project import find
+from foveate.project.project import locate_project
 
 
 def asked(port: int, method: str, path: str, body: object = None, **headers: str) -> tuple[int, dict]:
@@ -49,7 +49,7 @@ def ended(server: Process) -> int:
 def test_the_service_is_found_while_it_runs_and_leaves_nothing_behind(
     serve: Serve, tmp_path: Path, command: Callable[..., Result]
 ) -> None:
-    file = find(tmp_path).service
+    file = locate_project(tmp_path).service_file
     with serve() as server:
         found = service_file.find_service(file)
         assert found is not None
@@ -67,7 +67,7 @@ def test_the_service_is_found_while_it_runs_and_leaves_nothing_behind(
 
 
 def test_what_a_killed_service_left_is_replaced(serve: Serve, tmp_path: Path) -> None:
-    file = find(tmp_path).service
+    file = locate_project(tmp_path).service_file
     with serve() as server:
         server.process.kill()
         server.process.wait()
@@ -96,7 +96,7 @@ def test_a_service_that_would_be_unsafe_does_not_start(
     done = command("serve", "--port", "0", *options, folder=tmp_path)
     assert done.exit_code == 2
     assert says in done.stderr
-    assert not find(tmp_path).service.exists()
+    assert not locate_project(tmp_path).service_file.exists()
 
 
 def test_a_port_that_is_taken_is_named(
@@ -122,7 +122,7 @@ def test_tokens_are_made_listed_and_revoked_on_the_command_line(
         assert asked(server.port, "GET", "/v1/stats")[0] == 401
         assert asked(server.port, "GET", "/v1/stats", **bearer)[0] == 200
         assert asked(server.port, "GET", "/v1/export", **bearer)[0] == 403
-        own = json.loads(find(tmp_path).service.read_text())["token"]
+        own = json.loads(locate_project(tmp_path).service_file.read_text())["token"]
         assert asked(server.port, "GET", "/v1/stats", Authorization=f"Bearer {own}")[0] == 200
         assert command("token", "revoke", listed["id"], folder=tmp_path).exit_code == 0
         assert asked(server.port, "GET", "/v1/stats", **bearer)[0] == 401

@@ -151,7 +151,7 @@ def test_the_environment_does_not_redirect_what_a_program_opens(url: str, folder
 
 def test_init_writes_the_settings_once(shop: Path, url: str) -> None:
     config = shop / DIR_NAME / "config.toml"
-    assert project.find(shop).settings == {"store": "$DATABASE_URL", "project": {"name": "shop"}}
+    assert project.locate_project(shop).settings == {"store": "$DATABASE_URL", "project": {"name": "shop"}}
     before = config.read_text()
     found = document("init")
     assert (found["project"], found["configured"]) == ("shop", False)
@@ -164,7 +164,7 @@ def test_init_keeps_what_the_settings_say(url: str, folder: Path) -> None:
     (folder / DIR_NAME).mkdir()
     (folder / DIR_NAME / "config.toml").write_text("budget = 900\n[code]\nenabled = false\n")
     ok("init", "--store", url, "--project", "shop")
-    found = project.find(folder).settings
+    found = project.locate_project(folder).settings
     assert found == {"store": url, "budget": 900, "code": {"enabled": False}, "project": {"name": "shop"}}
 
 
@@ -302,11 +302,11 @@ def test_a_token_decides_which_project_is_served(shop: Path) -> None:
     secrets = {name: document("token", "create", name, "--project", name)["token"] for name in ("shop", "books", "nothing")}
     own = document("token", "create", "own")
     assert own["project"] == "shop"
-    place = project.find(shop)
+    place = project.locate_project(shop)
     with (
         foveate.open(shop) as engine,
         TestClient(
-            create_app(engine, settings=Settings(require_token=True, tokens=place.tokens)), base_url="http://127.0.0.1"
+            create_app(engine, settings=Settings(require_token=True, tokens=place.tokens_file)), base_url="http://127.0.0.1"
         ) as client,
     ):
 

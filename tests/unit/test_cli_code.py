@@ -446,6 +446,6 @@ def test_a_git_file_that_names_another_repository_is_no_worktree_of_it(tmp_path:
     for folder in (victim / ".git" / "worktrees" / "x", spoof):
         folder.mkdir(parents=True)
     (spoof / ".git").write_text(f"gitdir: {victim}/.git/worktrees/x\n", encoding="utf-8")
-    assert project.find(spoof).root == spoof
+    assert project.locate_project(spoof).root == spoof
     (victim / ".git" / "worktrees" / "x" / "gitdir").write_text(f"{spoof}/.git\n", encoding="utf-8")
-    assert project.find(spoof).root == victim
+    assert project.locate_project(spoof).root == victim

@@ -413,7 +413,7 @@ def test_worktrees_share_the_state_but_not_the_index(root: Path, tmp_path: Path,
     assert {Path(file).parent for file in files} == {root / ".foveate"}
     assert len(files) == 2
     assert not (tree / ".foveate").exists()
-    assert project.find(tree / "shop").files == tree
+    assert project.locate_project(tree / "shop").code_root == tree
 
 
 def test_files_of_a_submodule_belong_to_the_repository(root: Path, tmp_path: Path) -> None:

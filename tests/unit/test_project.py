@@ -36,7 +36,7 @@ def test_the_library_and_the_hooks_use_the_nearest_project(tmp_path: Path) -> No
     outer, inner = new_project(tmp_path / "outer"), new_project(tmp_path / "outer" / "inner")
     below = inner / "src" / "deep"
     below.mkdir(parents=True)
-    assert project.find(below).root == inner
+    assert project.locate_project(below).root == inner
     assert root_for_hook(below) == str(inner)
     assert root_for_hook(outer) == str(outer)
 
@@ -45,7 +45,7 @@ def test_a_project_without_a_store_is_not_skipped_for_the_one_above_it(tmp_path:
     outer = new_project(tmp_path / "outer")
     inner = outer / "inner"
     (inner / ".foveate").mkdir(parents=True)
-    assert project.find(inner).root == inner
+    assert project.locate_project(inner).root == inner
     assert root_for_hook(inner) == ""
 
 

@@ -110,8 +110,8 @@ def test_a_relation_is_never_stored_as_a_record(engine: Engine) -> None:
 
 
 def test_a_relation_cannot_cross_stores(tmp_path: Path) -> None:
-    project.own_store().parent.mkdir(parents=True)
-    SQLiteStore(project.own_store()).close()
+    project.personal_store_path().parent.mkdir(parents=True)
+    SQLiteStore(project.personal_store_path()).close()
     with foveate.open(tmp_path, personal=True) as engine:
         assert engine.store.data.personal is not None
         engine.add("entity", "Mira", personal=True)

@@ -259,7 +259,7 @@ def run(top: Path, *words: str, **environment: str) -> subprocess.CompletedProce
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", ["context evil", "search evil", "serve --port 0", "doctor", "init", "migrate"])
+@pytest.mark.parametrize("words", ["context evil", "search evil", "serve --port 0", "doctor", "init", "store maintain"])
 def test_every_command_refuses_a_tracked_store_and_says_what_to_do(top: Path, words: str) -> None:
     plain(top)
     done = run(top, *words.split())

@@ -27,7 +27,7 @@ from foveate.operations.inputs import refuse_unreadable as refuse_unreadable
 
 if TYPE_CHECKING:
     from foveate.engine import Engine
-    from foveate.project.project import Place
+    from foveate.project.project import ProjectLocation
 
 SCHEMA_VERSION = 1
 STDIN = "-"
@@ -56,11 +56,11 @@ class Call:
     task: str | None = None
     as_json: bool = False
 
-    def place(self) -> Place:
+    def place(self) -> ProjectLocation:
         """Return the project of `--store` or of the current directory."""
         from foveate.project import project
 
-        return project.find(self.store or Path(), self.url)
+        return project.locate_project(self.store or Path(), self.url)
 
     def project_name(self) -> str:
         """Return the name that the project has in its store."""
@@ -101,7 +101,7 @@ class Call:
             self.existing()
         from foveate import factory
 
-        if place.shared is not None and wanted:
+        if place.database_url is not None and wanted:
             make_folder(place)  # the code index is a local file, also if the records are in a shared database
         here = self.store or Path()  # not the project's root, because a worktree has files of its own
         names: dict[str, Any] = {
@@ -127,7 +127,7 @@ class Call:
         from foveate.project.project import refuse_tracked_by_git
 
         refuse_tracked_by_git(place)
-        return place.shared or str(place.store)
+        return place.database_url or str(place.store_file)
 
     def print_json(self, document: Mapping[str, Any]) -> None:
         """Print a document on one line, with `schema_version` in front."""

@@ -93,7 +93,7 @@ def _open(call: Call, fix: bool) -> tuple[Engine, list[str]]:
         try:
             return call.open(), [problem for problems in salvaged.values() for problem in problems]
         except Damaged as error:
-            path = str(getattr(error, "path", None) or call.place().store)
+            path = str(getattr(error, "path", None) or call.place().store_file)
             if not fix or path in salvaged:
                 raise
             from foveate.store.sqlite.store import SQLiteStore

@@ -18,7 +18,7 @@ from foveate.errors import InputError, StoreError
 from foveate.project.locate import CONFIG_FILE
 
 if TYPE_CHECKING:
-    from foveate.project.project import Place
+    from foveate.project.project import ProjectLocation
 
 MAX_NAMED = 8
 """Languages and reasons that a line names; the rest is counted."""
@@ -44,7 +44,7 @@ def init(call: Call, code: bool, personal: bool, granted: tuple[str, ...], revok
     if personal:
         _print_store(call, *_create_personal(call))
         return
-    if (granted or revoked) and call.place().shared is None:
+    if (granted or revoked) and call.place().database_url is None:
         raise InputError(
             "A store in a file has no roles: everyone who can read the file sees all of it. Roles are for a shared store: "
             "`foveate init --store postgresql://... --project NAME`."
@@ -52,7 +52,7 @@ def init(call: Call, code: bool, personal: bool, granted: tuple[str, ...], revok
     if code and not (call.store or Path()).is_dir():
         raise InputError(f"{str(call.store)!r} is not a folder, so there is no code to index. Check --store.")
     document: dict[str, Any] = {}
-    if call.place().shared is not None:
+    if call.place().database_url is not None:
         document |= _share(call)
         is_news = document["configured"] or not (granted or revoked)
         if is_news and not call.as_json:
@@ -83,16 +83,16 @@ def _create(call: Call) -> tuple[Path, bool]:
     from foveate import factory
 
     place = call.place()
-    created = not place.store.exists()
+    created = not place.store_file.exists()
     factory.open(place.root, project=call.project).close()
     return place.folder, created
 
 
 def _create_personal(call: Call) -> tuple[Path, bool]:
-    from foveate.project.project import own_store
+    from foveate.project.project import personal_store_path
     from foveate.store.sqlite.store import SQLiteStore
 
-    path = own_store()
+    path = personal_store_path()
     created = not path.exists()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -113,10 +113,10 @@ def _share(call: Call) -> dict[str, Any]:
     from foveate.store.database_url import mask_passwords
 
     place = call.place()
-    if place.store.exists():
+    if place.store_file.exists():
         raise InputError(
-            f"{str(place.store)!r} holds the records of this project. Copy them with `foveate store backup URL`, then move "
-            "the file away."
+            f"{str(place.store_file)!r} holds the records of this project. Copy them with `foveate store backup URL`, then "
+            "move the file away."
         )
     name = call.project_name()
     text = _new_settings(call, place, name)
@@ -124,11 +124,11 @@ def _share(call: Call) -> dict[str, Any]:
     project.create(place)
     if text is not None:
         (place.folder / CONFIG_FILE).write_text(text, "utf-8")
-    where = mask_passwords(place.shared or "")
+    where = mask_passwords(place.database_url or "")
     return {"path": str(place.folder), "store": where, "project": name, "configured": text is not None}
 
 
-def _new_settings(call: Call, place: Place, name: str) -> str | None:
+def _new_settings(call: Call, place: ProjectLocation, name: str) -> str | None:
     """Return config.toml with the lines that name the store. None if it or the environment names it already."""
     from foveate.store.database_url import has_password
 
@@ -154,7 +154,7 @@ def _change_roles(call: Call, granted: Sequence[str], revoked: Sequence[str]) ->
     from foveate.store.postgres.store import PostgresStore
 
     project = call.project_name()
-    with closing(PostgresStore(call.place().shared or "", create=False)) as store:
+    with closing(PostgresStore(call.place().database_url or "", create=False)) as store:
         for role in granted:
             store.grant(role, project)
         for role in revoked:
@@ -186,8 +186,8 @@ def _index(call: Call) -> dict[str, Any]:
 
 def _warn_about_folder(call: Call) -> None:
     place, folder = call.place(), call.store or Path()
-    if place.files != folder.absolute().resolve() and not place.files.samefile(folder):
-        say(f"{str(folder)!r} belongs to {str(place.files)!r}, which is indexed as a whole.")
+    if place.code_root != folder.absolute().resolve() and not place.code_root.samefile(folder):
+        say(f"{str(folder)!r} belongs to {str(place.code_root)!r}, which is indexed as a whole.")
     if place.settings.get("code", {}).get("enabled") is False:
         say("warning: contexts do not use the index, because config.toml says code.enabled = false.")
 

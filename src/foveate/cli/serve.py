@@ -45,14 +45,14 @@ def serve(call: Call, host: str, port: int, names: tuple[str, ...], require_toke
 
     place = call.place()
     options = {name: value for name, value in given.items() if value is not None}
-    settings = Settings(host=host, names=names, require_token=require_token, tokens=place.tokens, **options)
+    settings = Settings(host=host, names=names, require_token=require_token, tokens=place.tokens_file, **options)
     if settings.needs_tokens:
         options = {"rate": RATE, **options}
         own = secrets.token_urlsafe(32)
-        settings = Settings(host=host, names=names, require_token=True, tokens=place.tokens, own_token=own, **options)
+        settings = Settings(host=host, names=names, require_token=True, tokens=place.tokens_file, own_token=own, **options)
     with call.open(create=True) as engine:
         make_folder(place)  # it says there where it is, wherever the state is
-        run(engine, settings, port, place.service)
+        run(engine, settings, port, place.service_file)
 
 
 @click.command(cls=Verb)
@@ -66,7 +66,7 @@ def ui(call: Call, port: int | None, no_browser: bool) -> None:
     they are served here, to this machine alone, until Ctrl-C. Needs `pip install foveate[server]`.
     """
     place = call.place()
-    running = find_service(place.service)
+    running = find_service(place.service_file)
     if running is not None:
         if running.version != __version__:
             raise InputError(
@@ -87,7 +87,7 @@ def ui(call: Call, port: int | None, no_browser: bool) -> None:
 
     with call.open() as engine:
         make_folder(place)
-        run(engine, Settings(tokens=place.tokens), port, place.service, greet)
+        run(engine, Settings(tokens=place.tokens_file), port, place.service_file, greet)
 
 
 def _greet(call: Call, service: Service, no_browser: bool) -> None:

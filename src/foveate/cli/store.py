@@ -134,9 +134,9 @@ def restore(call: Call, source: str, yes: bool) -> None:
     from foveate.store.sqlite import files
 
     place = call.place()
-    where = place.shared or str(place.store)
+    where = place.database_url or str(place.store_file)
     with _as_file(source, where) as file:
-        if place.shared is None:
+        if place.database_url is None:
             project.create(place)
             kept = _confirm_replacing(lambda replace: files.restore(file, where, replace=replace), yes)
         else:
@@ -199,7 +199,7 @@ def export(call: Call, file: str | None, yes: bool, agents_md: bool, check: bool
         return
     file = file or STDIN
     if file != STDIN:
-        _refuse_overwriting(file, call.place().store, yes)
+        _refuse_overwriting(file, call.place().store_file, yes)
     from foveate.engine.engine import view_of
 
     with call.open() as engine:
@@ -229,10 +229,10 @@ def _print_document(call: Call, lines: Iterable[str]) -> tuple[int, int]:
 
 def _refuse_overwriting(file: str, store: Path, yes: bool) -> None:
     """Raise an error for a file that belongs to a store, for a database, and for a file that may not be overwritten."""
-    from foveate.project.project import own_store
+    from foveate.project.project import personal_store_path
 
     target = os.path.realpath(file)
-    for path in (store, own_store()):
+    for path in (store, personal_store_path()):
         if target in {os.path.realpath(f"{path}{suffix}") for suffix in ("", "-wal", "-shm")}:
             raise InputError(f"{file!r} belongs to a store; export to another file. Nothing was written.")
     if not os.path.lexists(target) or _is_stream(target):

@@ -19,7 +19,7 @@ def _tokens(call: Call) -> Tokens:
     if not place.has_store:
         raise InputError("there is no store here. Create one with `foveate init`.")
     make_folder(place)  # tokens are kept where the service runs
-    return Tokens(place.tokens)
+    return Tokens(place.tokens_file)
 
 
 def _until(text: str) -> int:

@@ -53,16 +53,16 @@ SETTING_TYPES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ProjectLocation:
     """The root, the settings and the files of a project."""
 
     root: Path
     settings: Mapping[str, Any] = field(default_factory=dict)
-    tree: Path | None = None
+    worktree: Path | None = None
     """The linked git worktree with the project's files, if they are not in the root."""
-    shared: str | None = None
+    database_url: str | None = None
     """URL of the shared database, or None if the store is a file."""
-    named_by_settings: bool = False
+    url_from_settings: bool = False
     """The settings name the shared database, not the call or an environment variable."""
 
     @property
@@ -70,57 +70,57 @@ class Place:
         return self.root / DIR_NAME
 
     @property
-    def store(self) -> Path:
+    def store_file(self) -> Path:
         return self.folder / STORE_FILE
 
     @property
-    def trusted(self) -> Path | None:
+    def trust_file(self) -> Path | None:
         """The file that must not come from a repository: the store, or the settings that name a database.
 
         None if the call named the database.
         """
-        if self.shared is None:
-            return self.store
-        return self.folder / CONFIG_FILE if self.named_by_settings else None
+        if self.database_url is None:
+            return self.store_file
+        return self.folder / CONFIG_FILE if self.url_from_settings else None
 
     @property
     def has_store(self) -> bool:
         """Return whether a store exists. For a shared database this is True; opening it reports a missing store."""
-        return self.shared is not None or self.store.exists()
+        return self.database_url is not None or self.store_file.exists()
 
     @property
-    def allow(self) -> Path:
+    def allow_file(self) -> Path:
         return self.folder / "allow"
 
     @property
-    def service(self) -> Path:
+    def service_file(self) -> Path:
         """The file with the address of the running service. It exists while the service runs."""
         return self.folder / SERVICE_FILE
 
     @property
-    def tokens(self) -> Path:
+    def tokens_file(self) -> Path:
         """The file with the tokens of the service."""
         return self.folder / "tokens.json"
 
     @property
-    def files(self) -> Path:
+    def code_root(self) -> Path:
         """The folder with the project's code."""
-        return self.tree or self.root
+        return self.worktree or self.root
 
     @property
-    def index(self) -> Path:
+    def index_file(self) -> Path:
         """The file of the code index. Linked worktrees share the store, but each has an index of its own files."""
-        if self.tree is None:
+        if self.worktree is None:
             return self.folder / INDEX_FILE
-        return self.folder / f"{Path(INDEX_FILE).stem}-{blake2b(str(self.tree).encode(), digest_size=6).hexdigest()}.db"
+        return self.folder / f"{Path(INDEX_FILE).stem}-{blake2b(str(self.worktree).encode(), digest_size=6).hexdigest()}.db"
 
     @property
     def has_code(self) -> bool:
         """Return whether the files are indexed by default: in a repository, a folder with code or an indexed folder."""
-        return self.index.exists() or any((self.files / name).exists() for name in CODE_MARKERS)
+        return self.index_file.exists() or any((self.code_root / name).exists() for name in CODE_MARKERS)
 
 
-def find(path: str | Path, store: str | None = None) -> Place:
+def locate_project(path: str | Path, store: str | None = None) -> ProjectLocation:
     """Return the project that a path belongs to, with its settings.
 
     `locate.find_project` has the rules. `store` is the URL of a shared database. Without it, the settings may name one.
@@ -134,14 +134,14 @@ def find(path: str | Path, store: str | None = None) -> Place:
     root, worktree = map(Path, find_project(str(here)))
     settings = _settings(root / DIR_NAME / CONFIG_FILE)
     named = not store and not _VARIABLE.fullmatch(settings.get("store", "$"))
-    tree = worktree if worktree != root else None
-    return Place(root, settings, tree, _shared(store, settings), named_by_settings=named)
+    linked = worktree if worktree != root else None
+    return ProjectLocation(root, settings, linked, _database_url(store, settings), url_from_settings=named)
 
 
 _VARIABLE = re.compile(r"\$\{?\w*\}?")
 
 
-def _shared(given: str | None, settings: Mapping[str, Any]) -> str | None:
+def _database_url(given: str | None, settings: Mapping[str, Any]) -> str | None:
     """Return the URL of the shared database from the call or the settings, or None if the store is a file.
 
     FOVEATE_STORE is not read here, because every folder that a program opens, also in a test, would then write to it.
@@ -150,13 +150,13 @@ def _shared(given: str | None, settings: Mapping[str, Any]) -> str | None:
     return expand_env(named) if named else None
 
 
-def name_of(place: Place, given: str | None = None) -> str:
+def name_of(place: ProjectLocation, given: str | None = None) -> str:
     """Return the project's name in its store.
 
     A project in a shared database must be named explicitly. The name of the folder is no substitute: it differs between
     clones, so one project could get two memories, or two projects could share one.
     """
-    if given is not None or place.shared is None:
+    if given is not None or place.database_url is None:
         return given or DEFAULT_PROJECT
     name: str | None = os.environ.get("FOVEATE_PROJECT") or place.settings.get("project", {}).get("name")
     if not name:
@@ -167,17 +167,17 @@ def name_of(place: Place, given: str | None = None) -> str:
     return name
 
 
-def refuse_tracked_by_git(place: Place) -> None:
+def refuse_tracked_by_git(place: ProjectLocation) -> None:
     """Raise StoreError for a store that came with a repository: agents would follow rules of an unknown author.
 
     Settings that name a database are refused as well, because every query would be sent to it.
     """
-    file = place.trusted
+    file = place.trust_file
     tracked = untrusted_file(str(file)) if file is not None else ()
     if not tracked:
         return
     top, name = tracked
-    what = "which rules agents follow" if place.shared is None else "where your queries are sent"
+    what = "which rules agents follow" if place.database_url is None else "where your queries are sent"
     raise StoreError(
         f"{str(file)!r} is tracked by git: it came with the repository, and its author decides {what}. "
         f"If it is yours, remove it from git (`git -C {top} rm --cached {name}`), or add {str(place.root)!r} to "
@@ -185,7 +185,7 @@ def refuse_tracked_by_git(place: Place) -> None:
     )
 
 
-def create(place: Place) -> None:
+def create(place: ProjectLocation) -> None:
     """Create the `.foveate/` folder, with a `.gitignore` so that git does not track it."""
     if not place.root.exists() and not place.root.parent.exists():
         raise InputError(f"The folder {str(place.root.parent)!r} does not exist. Create it, or check the path.")
@@ -198,7 +198,7 @@ def create(place: Place) -> None:
         raise StoreError(f"{str(place.folder)!r} cannot be created: {error.strerror}. Choose another --store.") from None
 
 
-def own_store() -> Path:
+def personal_store_path() -> Path:
     """Return the path of the personal store, which all projects of a user share."""
     given = os.environ.get("FOVEATE_OWN_STORE")
     if given:

@@ -17,7 +17,7 @@ from foveate.store.database_url import mask_passwords
 
 if TYPE_CHECKING:
     from foveate.engine import Engine
-    from foveate.project.project import Place
+    from foveate.project.project import ProjectLocation
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class Findings:
         self.warnings += warnings
 
 
-def check_environment(engine: Engine, place: Place, cwd: Path, *, readable: bool = True) -> Findings:
+def check_environment(engine: Engine, place: ProjectLocation, cwd: Path, *, readable: bool = True) -> Findings:
     """Check settings, vectors, database server, code, hooks and profiles. Without `readable`, no records are read."""
     found = Findings()
     found.add(_settings(place, engine))
@@ -48,8 +48,8 @@ def check_environment(engine: Engine, place: Place, cwd: Path, *, readable: bool
     return found
 
 
-def _settings(place: Place, engine: Engine) -> dict[str, Any]:
-    from foveate.project.project import own_store
+def _settings(place: ProjectLocation, engine: Engine) -> dict[str, Any]:
+    from foveate.project.project import personal_store_path
     from foveate.text import tokens
 
     store: Any = engine.store.data.store
@@ -60,7 +60,7 @@ def _settings(place: Place, engine: Engine) -> dict[str, Any]:
         "profile": place.settings.get("profile") or ("coding, as there is code" if engine.code.available else "default"),
     }
     if engine.store.data.personal is None:
-        facts["personal store"] = f"none ({own_store()}); `foveate init --personal` creates it"
+        facts["personal store"] = f"none ({personal_store_path()}); `foveate init --personal` creates it"
     return facts
 
 
@@ -77,17 +77,17 @@ def vectors(engine: Engine) -> dict[str, Any]:
     return facts
 
 
-def _server(place: Place, engine: Engine) -> tuple[dict[str, Any], list[str], list[str]]:
+def _server(place: ProjectLocation, engine: Engine) -> tuple[dict[str, Any], list[str], list[str]]:
     """Return the role, the rights and the latency of a shared store."""
-    if place.shared is None:
+    if place.database_url is None:
         return {}, [], []
     from foveate.store.postgres.server import facts, members
 
-    found, warnings = facts(place.shared, engine.scope.project)
-    if roles := _projects_by_role(members(place.shared)):
+    found, warnings = facts(place.database_url, engine.scope.project)
+    if roles := _projects_by_role(members(place.database_url)):
         found["roles"] = roles
-    if place.store.exists():
-        warnings.append(f"{str(place.store)!r} is not used: the state is in the shared store. Move the file away.")
+    if place.store_file.exists():
+        warnings.append(f"{str(place.store_file)!r} is not used: the state is in the shared store. Move the file away.")
     return {"project": engine.scope.project, **found}, [], warnings
 
 
@@ -99,30 +99,30 @@ def _projects_by_role(members: Iterable[tuple[str, str]]) -> str:
     return "; ".join(f"{role}: {', '.join(projects)}" for role, projects in by_role.items())
 
 
-def _tracked_file_warnings(place: Place) -> list[str]:
+def _tracked_file_warnings(place: ProjectLocation) -> list[str]:
     """Warn about settings that git tracks: a person trusted them, but other committers can change them."""
-    file = str(place.trusted or "")
+    file = str(place.trust_file or "")
     if not file or not tracked_file(file) or untrusted_file(file):
         return []
     power = "set rules for you"
-    if place.shared is not None:
-        power += f" and choose the server that your questions are sent to, now {mask_passwords(place.shared)}"
+    if place.database_url is not None:
+        power += f" and choose the server that your questions are sent to, now {mask_passwords(place.database_url)}"
     return [
         f"{file!r} is tracked by git and trusted by {ACCEPTED_ENV_VAR}: everyone who commits to it can {power}. To withdraw "
         f"the trust, remove {str(place.root)!r} from {ACCEPTED_ENV_VAR}."
     ]
 
 
-def _leftover_file_warnings(place: Place) -> list[str]:
+def _leftover_file_warnings(place: ProjectLocation) -> list[str]:
     """Warn about files that restoring a backup left next to the store."""
-    if place.shared is not None:
+    if place.database_url is not None:
         return []
     from foveate.store.sqlite.files import side_files
 
     return [
         f"{str(file)!r} is left from restoring a backup and holds records that `foveate forget` does not reach. "
         "Delete it if you do not need it."
-        for file in side_files(place.store)
+        for file in side_files(place.store_file)
     ]
 
 
@@ -172,7 +172,7 @@ def hooks(engine: Engine, root: Path, cwd: Path) -> tuple[dict[str, Any], list[s
         return {"hooks": str(error)}, [], []
 
 
-def _profile_problems(place: Place) -> list[str]:
+def _profile_problems(place: ProjectLocation) -> list[str]:
     """Return the problems of all profiles."""
     from foveate.pipeline import profiles
 

@@ -138,9 +138,9 @@ def _corpus_of_line(file: Path, n: int, line: Line) -> Corpus | None:
         raise InputError(f"{location}: a case has either records or a store; remove one of them.")
     if "store" in line:
         store = _resolve_store(file, line["store"])
-        if not (store / DIR_NAME).is_dir():  # project.find would take a store of a parent folder
+        if not (store / DIR_NAME).is_dir():  # project.locate_project would take a store of a parent folder
             raise NotFound(f"{location}: There is no store in {line['store']!r}.")
-        if project.find(store).shared is not None:  # the settings of a copy would lead back to the original
+        if project.locate_project(store).database_url is not None:  # the settings of a copy would lead back to the original
             raise InputError(f"{location}: the store is a shared database. Name a copy of it in a file.")
         return Corpus(f"store {line['store']}", store=store)
     if "records" not in line:

@@ -155,7 +155,7 @@ class ExistingStoreSystem(MemorySystem):
     ) -> None:
         super().__init__((), overrides, options)
         copy = Path(self.folder.name, DIR_NAME)
-        original = project.find(store).folder
+        original = project.locate_project(store).folder
         with foveate.open(store, personal=False, code=False, create=False) as engine:
             engine.store.backup(copy / STORE_FILE)
         for name in ("config.toml", "allow", "profiles"):

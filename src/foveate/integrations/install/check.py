@@ -15,7 +15,7 @@ from foveate.integrations.install.apply import install_record_path, load_install
 from foveate.integrations.install.config_files import HOOKS_KEY, SERVERS_KEY, ConfigFile
 from foveate.integrations.install.hosts import SETTINGS, InstallPaths, config_files
 from foveate.pipeline import profiles
-from foveate.project.project import Place
+from foveate.project.project import ProjectLocation
 
 if TYPE_CHECKING:
     from foveate.engine import Engine
@@ -140,7 +140,7 @@ def _snake_case(event: str) -> str:
 
 
 def _service_warning(paths: InstallPaths) -> list[str]:
-    path = Place(paths.root).service
+    path = ProjectLocation(paths.root).service_file
     try:
         url = str(json.loads(path.read_text("utf-8"))["url"])
     except FileNotFoundError:

@@ -29,7 +29,7 @@ from foveate.integrations.install.config_files import (
     SkillFile,
     TomlFile,
 )
-from foveate.project.project import Place
+from foveate.project.project import ProjectLocation
 
 HOOK_TIMEOUT_S = 30
 """Set in the host's settings. The hook program gives up earlier, so that it can still exit without an error."""
@@ -160,7 +160,7 @@ def _config_path(base: Path, name: str) -> Path:
 
 def install_paths(root: Path) -> InstallPaths:
     """Return the paths for the project at `root` on this machine."""
-    service = find_service(Place(root).service)
+    service = find_service(ProjectLocation(root).service_file)
     return InstallPaths(root, Path.home(), _find_program(HOOK_PROGRAM), _find_program(NAME), service.url if service else "")
 
 

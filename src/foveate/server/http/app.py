@@ -22,7 +22,7 @@ from foveate import __version__, factory
 from foveate.engine import Engine
 from foveate.engine.engine import view_of
 from foveate.integrations.opentelemetry import instrument
-from foveate.project.project import find
+from foveate.project.project import locate_project
 from foveate.server.http.access import Authenticator, Principal, require_tokens_if_exposed
 from foveate.server.http.background import embedding_worker, run_retention
 from foveate.server.http.metrics import Metrics
@@ -52,7 +52,7 @@ def create_app(engine_or_path: Engine | str | Path, *, settings: Settings | None
 
     settings = settings or Settings()
     path = None if isinstance(engine_or_path, Engine) else engine_or_path
-    file = settings.tokens or (None if path is None or is_url(path) else find(path).tokens)
+    file = settings.tokens or (None if path is None or is_url(path) else locate_project(path).tokens_file)
     tokens = Tokens(file) if file else None
     require_tokens_if_exposed(settings, tokens)
     rate = parse_rate(settings.rate)

@@ -8,7 +8,7 @@ from typing import Any
 from foveate import __version__
 from foveate.engine import Engine
 from foveate.errors import FoveateError
-from foveate.project.project import find
+from foveate.project.project import locate_project
 from foveate.receipts.metrics import MAX_CONTEXTS
 from foveate.server.doctor import Findings, check_environment
 from foveate.server.inspector.page import Page, PageRequest
@@ -63,7 +63,7 @@ def _run_checks(engine: Engine, findings: Findings, full_check: bool) -> None:
                 facts = {} if prefix else dict(health.facts)
                 findings.add(facts, [f"{prefix}{problem}" for problem in health.problems])
     if engine.code.root is not None:
-        more = check_environment(engine, find(engine.code.root), engine.code.root)
+        more = check_environment(engine, locate_project(engine.code.root), engine.code.root)
         findings.add(more.facts, more.problems, more.warnings)
 
 
@@ -71,9 +71,9 @@ def _schema(engine: Engine) -> dict[str, Any] | None:
     """Return the schema version of the store and the one that this version of foveate expects."""
     if engine.code.root is None:
         return None
-    place = find(engine.code.root)
+    place = locate_project(engine.code.root)
     try:
-        status = read_schema_status(place.shared or place.store)
+        status = read_schema_status(place.database_url or place.store_file)
     except FoveateError as error:
         return {"version": None, "latest_version": None, "pending_migrations": [], "advice": str(error), "is_current": False}
     return {**asdict(status), "advice": status.advice, "is_current": status.is_current}
