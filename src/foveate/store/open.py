@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from foveate.errors import InputError
 from foveate.store.database_url import is_url
 from foveate.store.retention import Retention
 
@@ -34,10 +33,6 @@ class StoreOptions(TypedDict, total=False):
 def open_store(where: str | Path, **options: Unpack[StoreOptions]) -> SQLiteStore | PostgresStore:
     """Open the store at a path or at the URL of a PostgreSQL database."""
     if is_url(where):
-        from importlib.util import find_spec
-
-        if find_spec("psycopg") is None or find_spec("psycopg_pool") is None:
-            raise InputError("A store on PostgreSQL needs its driver. Install it with `pip install foveate[postgres]`.")
         from foveate.store.postgres.store import PostgresStore
 
         return PostgresStore(str(where), **options)

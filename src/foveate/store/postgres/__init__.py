@@ -9,4 +9,4 @@ try:
     for _name in ("psycopg", "psycopg_pool"):
         import_module(_name)
 except ImportError as error:
-    raise InputError("PostgreSQL needs its driver: install it with `pip install foveate[postgres]`.") from error
+    raise InputError("A store on PostgreSQL needs its driver. Install it with `pip install foveate[postgres]`.") from error

@@ -23,7 +23,7 @@ CommitStatus = Literal["committed", "lost", "forgotten"]
 
 
 class Ticket(NamedTuple):
-    """What identifies a transaction that writes, even on a server that crashed or took over."""
+    """Identifies a transaction that writes, even on a server that crashed or took over."""
 
     xid: str
     pid: int

@@ -1,11 +1,15 @@
--- The queries of the embedded store in PostgreSQL's words. Lists come in as JSON; `= any (array(...))` has the planner see
--- one look-up for each of them, and `lateral (... offset 0)` makes sure of it where it would rather read a whole project.
--- What SQLite gives in the order of an index is ordered here by name.
+-- The queries of a PostgreSQL store by name. They return the same columns in the same order as those of SQLite, where comments
+-- explain what both have in common. A name in braces stands for the text of another query of this file.
+--
+-- A list is passed as JSON. `= any (array(select ...))` makes the planner expect a few values and look up each of them in the
+-- index. Where it would still read a whole project, `lateral (... offset 0)` prevents that: a subquery with `offset` is not
+-- merged into the outer query. Rows that SQLite returns in the order of an index have an explicit `order by` here.
 
 -- name: meta
 select name, value from meta
 
 -- name: secret
+-- A member may not read the secret of the store. The view `secrets` gives it one that is derived for its project.
 select encode(sha256(convert_to(value || '/' || :name, 'UTF8')), 'hex') from meta where name = 'secret'
 union all
 select secret from secrets where name = :name
@@ -24,6 +28,7 @@ delete from meta where name = :name
 select project, revision, docs from projects where name = :name
 
 -- name: lock_project
+-- `no key update` is the weakest lock that excludes other writers.
 select project, made_by from projects where name = :name for no key update
 
 -- name: made_by
@@ -39,6 +44,7 @@ update projects set made_by = :made_by where project = :project
 select project, name from projects order by project
 
 -- name: bump_revision
+-- The start time of the transaction is its commit mark. The newest 63 and this one make 64, as in `commits.py`.
 update projects set revision = revision + 1, docs = :docs,
   recent = recent[greatest(cardinality(recent) - 62, 1):] || (extract(epoch from transaction_timestamp()) * 1000000)::bigint
 where project = :project
@@ -55,6 +61,7 @@ outcome, salience, confidence, uses, wins, trust, pinned, origin, key, data, cre
 hash, version, sketch, full_tokens, summary_tokens, micro_tokens
 
 -- name: visible
+-- A level that is null in a record is shared. Session and task restrict private kinds only.
 ("user" is null or "user" = :user) and (agent is null or agent = :agent)
 and (private = 0 or ((session is null or session = :session) and (task is null or task = :task)))
 
@@ -66,6 +73,7 @@ and exists (select 1 from records where project = :project and id = links.dst an
 :user::text is null and :agent::text is null
 
 -- name: owned_or_shared
+-- For counts. Unlike `visible`, a scope without a user counts the records of all users.
 (:user::text is null or "user" is null or "user" = :user) and (:agent::text is null or agent is null or agent = :agent)
 
 -- name: own_scope
@@ -78,6 +86,7 @@ id, created, body, session, line
 length(body) + coalesce(octet_length(line), 0)
 
 -- name: expired
+-- An event stays if it is pinned, if a link begins or ends at it, or if it belongs to an unfinished task.
 pinned = 0 and (created < :surplus_before or (created < :before and updated < :before))
 and not exists (select 1 from links l where l.project = :project and l.src = records.id)
 and not exists (select 1 from links l where l.project = :project and l.dst = records.id)
@@ -89,6 +98,7 @@ and (task is null or not exists (select 1 from records t
 status not in ('retired', 'archived')
 
 -- name: matches_filters
+-- A parameter that is null does not filter.
 (:since::bigint is null or created >= :since) and (:until::bigint is null or created < :until)
 and (:trusts::json is null or trust = any (array(select json_array_elements_text(:trusts))))
 and (:tags::json is null or exists (select 1 from json_array_elements_text(tags::json) t
@@ -112,6 +122,7 @@ where project = :project and doc = any (array(select json_array_elements_text(:d
 and {live} and {visible} and {matches_filters} order by doc
 
 -- name: session_neighbors
+-- The pair (created, doc) orders records of the same millisecond, and both are in the index.
 select h.id,
   (select coalesce(json_agg(doc order by created, doc), '[]')::text from (
     select created, doc from records where project = :project and session = h.session
@@ -148,6 +159,7 @@ and "user" is not distinct from :user and agent is not distinct from :agent orde
 select doc, kind, status from records where project = :project and id = :id
 
 -- name: always_on
+-- `lateral` with `offset 0` makes this one index range for each kind.
 select {record_columns} from (select distinct json_array_elements_text(:kinds) as wanted) k
 cross join lateral (select * from records
   where project = :project and kind = wanted and status = 'active' and {visible} order by created, doc offset 0) found
@@ -170,6 +182,7 @@ where project = :project and session = :in_session and kind = :kind and {live} a
 order by created desc, doc desc limit :limit
 
 -- name: sessions
+-- The recursion jumps from one session to the next in the index, instead of reading every record for `distinct`.
 with recursive named (name) as (
   select min(session) from records where project = :project and session is not null
   union all
@@ -202,6 +215,7 @@ where project = :project and session = :in_session and kind = :kind and status =
 order by created desc, doc desc limit :limit
 
 -- name: all_records
+-- In pages, so that an export of a large project needs little memory.
 select {record_columns} from records where project = :project and {visible} and doc > :after order by doc limit 500
 
 -- name: records_page
@@ -220,6 +234,7 @@ insert into records (project, doc, id, kind, "user", agent, session, task, priva
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: update_record
+-- Changes no row if the version has changed since it was read; the writer then raises a conflict.
 update records set
   "user" = ?5, agent = ?6, session = ?7, task = ?8, private = ?9, text = ?10, summary = ?11, micro = ?12, tags = ?13,
   entities = ?14, paths = ?15, subject = ?16, attribute = ?17, status = ?18, outcome = ?19, salience = ?20,
@@ -235,6 +250,7 @@ update records set data = :data, updated = :updated where project = :project and
 update records set uses = uses + :uses, wins = wins + :wins where project = :project and id = :id
 
 -- name: update_tokens
+-- Unchanged rows are not written, because each write leaves a dead row behind.
 update records r set full_tokens = n.full_tokens, summary_tokens = n.summary_tokens, micro_tokens = n.micro_tokens
 from unnest(?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[])
   n (project, doc, full_tokens, summary_tokens, micro_tokens)
@@ -250,6 +266,7 @@ where project = :project and term = any (array(select json_array_elements_text(:
 group by term, kind, field
 
 -- name: terms_with_prefix
+-- The recursion jumps from one term to the next in the index. 20 terms are tried, since some are of other kinds only.
 with recursive found (term) as (
   select min(term) from postings where project = :project and term >= :prefix and term < :end
   union all
@@ -269,6 +286,7 @@ insert into volumes (project, kind, docs, tokens) values (:project, :kind, :docs
 on conflict (project, kind) do update set docs = volumes.docs + excluded.docs, tokens = volumes.tokens + excluded.tokens
 
 -- name: blocks
+-- `lateral` makes each list one lookup in the key.
 select p.kind, p.term, p.field, p.docs, p.codes
 from json_array_elements(:lists) l
 cross join lateral (select kind, term, field, docs, codes from postings
@@ -276,6 +294,7 @@ cross join lateral (select kind, term, field, docs, codes from postings
   and field = (l ->> 1)::bigint offset 0) p
 
 -- name: blocks_for_docs
+-- The block of a list in which a record is, or belongs: the last one that begins at or below its number.
 select p.term, p.kind, p.field, p.first, p.docs, p.codes
 from json_array_elements(:lists) l
 cross join lateral (select term, kind, field, first, docs, codes from postings
@@ -287,6 +306,7 @@ select term, kind, field, first, docs, codes from postings where project = :proj
 and (term, kind, field, first) > (:term, :kind, :field, :first) order by term, kind, field, first limit 5000
 
 -- name: put_block
+-- All blocks in one statement, with an array for each column.
 insert into postings (project, term, kind, field, first, size, docs, codes)
 select * from unnest(?::bigint[], ?::text[], ?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[], ?::bytea[], ?::bytea[])
 on conflict (project, term, kind, field, first)
@@ -413,42 +433,47 @@ select doc from vectors
 where project = :project and space = :space and doc = any (array(select json_array_elements_text(:docs)::bigint))
 
 -- name: cosine
+-- The query vector comes as the sum of two of half floats (`vectors.py`). Rounded, so that both databases give one order.
 round((- (v.vector <#> :coarse::halfvec) - (v.vector <#> :fine::halfvec)) * 1e6) / 1e6
 
 -- name: nearest
-with first as materialized (
-  select doc, near from (
-    select v.doc, {cosine} as near from vectors v where v.project = :project and v.space = :space
+-- Scores every vector of the project and tests the filters on the best ones only. A row without a doc did not pass them.
+with best as materialized (
+  select doc, similarity from (
+    select v.doc, {cosine} as similarity from vectors v where v.project = :project and v.space = :space
   ) scored
-  where near > 0 order by near desc, doc limit :limit
+  where similarity > 0 order by similarity desc, doc limit :limit
 )
-select r.doc, least(f.near, 1.0), r.status = 'active', r.kind, (select count(*) from first)
-from first f left join (
+select r.doc, least(b.similarity, 1.0), r.status = 'active', r.kind, (select count(*) from best)
+from best b left join (
   select doc, status, kind from records
-  where project = :project and doc = any (array(select doc from first)) and {live} and {visible} and {matches_filters}
-) r on r.doc = f.doc
+  where project = :project and doc = any (array(select doc from best)) and {live} and {visible} and {matches_filters}
+) r on r.doc = b.doc
 
 -- name: nearest_matching
-with w as materialized (
-  select (value ->> 0)::int as place, (value ->> 1)::bigint as most,
+-- Filters first. A group is (number, limit, kinds or null); each gets its best current hits and some superseded ones.
+with groups as materialized (
+  select (value ->> 0)::int as number, (value ->> 1)::bigint as max_hits,
     case when json_typeof(value -> 2) = 'array' then array(select json_array_elements_text(value -> 2)) end as kinds
   from json_array_elements(:groups) value
-), found as materialized (
-  select v.doc, r.kind, r.status = 'active' as holds, {cosine} as near
+), scored as materialized (
+  select v.doc, r.kind, r.status = 'active' as is_current, {cosine} as similarity
   from vectors v join (
     select doc, kind, status from records where project = :project and {live} and {visible} and {matches_filters}
-    and (exists (select 1 from w where kinds is null) or kind = any (array(select unnest(kinds) from w)))
+    and (exists (select 1 from groups where kinds is null) or kind = any (array(select unnest(kinds) from groups)))
   ) r on r.doc = v.doc
   where v.project = :project and v.space = :space
 )
-select w.place, f.doc, least(f.near, 1.0), f.holds
-from w cross join lateral (
-  (select doc, near, holds from found
-  where near > 0 and holds and (w.kinds is null or kind = any (w.kinds)) order by near desc, doc limit w.most)
+select g.number, s.doc, least(s.similarity, 1.0), s.is_current
+from groups g cross join lateral (
+  (select doc, similarity, is_current from scored
+  where similarity > 0 and is_current and (g.kinds is null or kind = any (g.kinds))
+  order by similarity desc, doc limit g.max_hits)
   union all
-  (select doc, near, holds from found
-  where near > 0 and not holds and (w.kinds is null or kind = any (w.kinds)) order by near desc, doc limit :max_superseded)
-) f
+  (select doc, similarity, is_current from scored
+  where similarity > 0 and not is_current and (g.kinds is null or kind = any (g.kinds))
+  order by similarity desc, doc limit :max_superseded)
+) s
 
 -- name: similarities
 select v.doc, least(greatest({cosine}, 0.0), 1.0) from vectors v
@@ -456,6 +481,7 @@ where v.project = :project and v.space = :space
 and v.doc = any (array(select json_array_elements_text(:docs)::bigint))
 
 -- name: count_missing_vectors
+-- From two totals that every write keeps, because this runs with each context.
 select (select coalesce(sum(docs), 0)::bigint from volumes where project = :project)
   - coalesce((select vectors from segments where project = :project and space = :space), 0)
 
@@ -626,6 +652,7 @@ delete from members where role = :role and project = :project
 select count(*) from members where role = :role
 
 -- name: lock_grants
+-- PostgreSQL fails if two transactions change the privileges of one table at once.
 select 1 from (select pg_advisory_xact_lock(1719693670)) locked
 
 -- name: role

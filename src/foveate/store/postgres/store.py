@@ -343,4 +343,4 @@ _PRIVILEGES = (
     "insert (fingerprint, dim) on foveate.spaces",
     f"select, insert, update, delete on {', '.join(f'foveate.{table}' for table in PROJECT_TABLES[1:])}",
 )
-"""What a member needs on the tables. Their row-level policies decide which rows it sees."""
+"""Privileges that a member needs on the tables. The row-level policies decide which rows it sees."""

@@ -29,6 +29,7 @@ META_STAMPS = ("analyser", "renderer", "counter", META_SECRET)
 
 _QUERY_HEADER = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 _QUERY_REFERENCE = re.compile(r"\{(\w+)\}")
+_COMMENT = re.compile(r"^--.*\n", re.MULTILINE)
 
 
 @lru_cache(maxsize=4)
@@ -36,7 +37,8 @@ def load(dialect: str) -> dict[str, str]:
     """Return every query of a dialect by name, with its references filled in."""
     text = (SQL_DIR / dialect / "queries.sql").read_text("utf-8")
     parts = _QUERY_HEADER.split(text)[1:]
-    raw = {name: body.strip() for name, body in zip(parts[::2], parts[1::2], strict=True)}
+    # Comments are removed, because a `?` or a `:name` in one would be taken for a parameter.
+    raw = {name: _COMMENT.sub("", body).strip() for name, body in zip(parts[::2], parts[1::2], strict=True)}
 
     def fill(body: str) -> str:
         return _QUERY_REFERENCE.sub(lambda match: fill(raw[match[1]]) if match[1] in raw else match[0], body)

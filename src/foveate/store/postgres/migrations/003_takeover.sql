@@ -1,9 +1,9 @@
--- A server that took over may give a transaction the number of one that it never saw. So a project remembers when its latest
--- changes began, in microseconds: what became of a commit that was not answered can be told apart from another's.
+-- Commit marks: when the latest changes of a project began, in microseconds. A server that took over may give a transaction the
+-- number of one that it never saw, so the number alone does not prove that a commit succeeded (decision 030).
 alter table projects add column recent bigint[] not null default '{}';
 
--- The marks around untrusted text are made from a secret. A member knows that of its own projects, never the store's: that
--- is drawn anew, since members could read it before.
+-- Quote tags are derived from a secret. A member may know the one of its own projects, but not the store's, which is replaced
+-- here because members could read it before.
 update meta set value = encode(sha256(convert_to(gen_random_uuid()::text || gen_random_uuid()::text, 'UTF8')), 'hex')
 where name = 'secret';
 alter table meta enable row level security;
@@ -14,7 +14,7 @@ select p.name, encode(sha256(convert_to(m.value || '/' || p.name, 'UTF8')), 'hex
 from projects p cross join meta m
 where m.name = 'secret' and p.project in (select project from members where role = current_user);
 
--- Nobody's wrong word on how many dimensions an embedder has is in the way of whoever comes to use it.
+-- A member that stores a wrong number of dimensions for an embedder must not block the others that use it.
 alter table spaces drop constraint spaces_fingerprint_key, add unique (fingerprint, dim);
 
 do $$
