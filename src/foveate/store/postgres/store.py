@@ -12,7 +12,6 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import psycopg
 
@@ -296,7 +295,14 @@ class PostgresStore:
     # --- transactions ------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _lock_project(self, project: str, *, reindex_if_outdated: bool = True, **options: Any) -> Iterator[PostgresDatabase]:
+    def _lock_project(
+        self,
+        project: str,
+        *,
+        reindex_if_outdated: bool = True,
+        lock_timeout_s: float | None = None,
+        no_timeout: bool = False,
+    ) -> Iterator[PostgresDatabase]:
         """Open the only transaction that writes to a project, and index the project again if its index is outdated."""
         # A second transaction of this thread would wait for the lock of the first one, which waits for the thread.
         if self._is_writing:
@@ -305,7 +311,9 @@ class PostgresStore:
             raise InputError("A scope needs a project, got an empty name.")
         self._local.writing = True
         try:
-            with self._transaction(BEGIN_WRITE_SQL, project=project, **options) as database:
+            with self._transaction(
+                BEGIN_WRITE_SQL, project, lock_timeout_s=lock_timeout_s, no_timeout=no_timeout
+            ) as database:
                 indexed_by = database.lock(project)
                 if reindex_if_outdated:
                     self._reindex_if_outdated(database, project, indexed_by)
@@ -318,8 +326,12 @@ class PostgresStore:
         return getattr(self._local, "writing", False)
 
     @contextmanager
-    def _transaction(self, begin: str, **options: Any) -> Iterator[PostgresDatabase]:
-        with self._connections.transaction(begin, self._check_schema, **options) as connection:
+    def _transaction(
+        self, begin: str, project: str = "", *, lock_timeout_s: float | None = None, no_timeout: bool = False
+    ) -> Iterator[PostgresDatabase]:
+        with self._connections.transaction(
+            begin, self._check_schema, project=project, lock_timeout_s=lock_timeout_s, no_timeout=no_timeout
+        ) as connection:
             yield PostgresDatabase(connection, self._queries, self._connections.url)
 
     def _check_schema(self, version: int) -> None:

@@ -363,20 +363,20 @@ class ReadTransaction:
 
     # --- helpers -----------------------------------------------------------------------------------------------
 
-    def _fetch(self, query: str, **params: Any) -> list[tuple[Any, ...]]:
+    def _fetch(self, query: str, **params: object) -> list[tuple[Any, ...]]:
         """Run a query with the project and the scope as further parameters."""
         return self._db.fetch_all(query, {"project": self._project, **self._scope_params, **params})
 
-    def _records(self, query: str, **params: Any) -> list[Record]:
+    def _records(self, query: str, **params: object) -> list[Record]:
         return [self._record(row) for row in self._fetch(query, **params)]
 
     def _record(self, row: Sequence[Any]) -> Record:
         return from_row(row, self.scope.project)
 
-    def _links(self, query: str, **params: Any) -> list[Link]:
+    def _links(self, query: str, **params: object) -> list[Link]:
         return [Link(*row) for row in self._fetch(query, **params)]
 
-    def _changes(self, query: str, **params: Any) -> list[Change]:
+    def _changes(self, query: str, **params: object) -> list[Change]:
         rules = Rules(counter=self._counter())
         return [
             Change(id, version, change, at, verb, None if before is None else deserialize_record(before, self.scope, rules))

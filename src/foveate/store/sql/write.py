@@ -533,7 +533,7 @@ class WriteTransaction(ReadTransaction):
             raise NotFound(f"No record {id!r} in this scope.")
         return int(rows[0][0])
 
-    def _execute(self, query: str, **params: Any) -> int:
+    def _execute(self, query: str, **params: object) -> int:
         """Run a query with the project and the scope as further parameters, and return how many rows changed."""
         return self._db.execute(query, {"project": self._project, **self._scope_params, **params})
 
