@@ -1,4 +1,4 @@
-"""allocate(): the documents' figures, shrinking, borrowing, flowing, and what does not fit."""
+"""allocate(): shrinking, borrowing, flowing, and what does not fit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from foveate.errors import BudgetError
-from foveate.pipeline.budget import Demand, allocate, base_sizes, redistribution_order, scaled_reserve
+from foveate.pipeline.budget import Demand, allocate, redistribution_order, scaled_reserve
 from foveate.pipeline.profiles import resolve
 from foveate.types import Budget, Profile, Slot
 
@@ -35,30 +35,7 @@ def share(name: str, part: float, **settings: object) -> Slot:
     return Slot(name=name, source="search", share=part, **settings)  # type: ignore[arg-type]
 
 
-# --- the documents' figures ----------------------------------------------------------------------------------------
-
-
-def test_001s_figures() -> None:
-    fresh = resolve("task-files")
-    granted = grants(allocate(fresh, unlimited(fresh)))
-    assert granted == {
-        "system_prompt": 2000,
-        "repo_map": 2000,
-        "codebase_docs": 3000,
-        "task_spec": 1000,
-        "files": 75_600,
-        "code": 31_500,
-        "memories": 18_900,
-    }
-    assert sum(granted.values()) + 16_000 == 150_000
-
-
-def test_001s_custom_budget_divides_what_is_left() -> None:
-    tokens = {"system_prompt": 3000, "repo_map": 5000, "codebase_docs": 4000, "task_spec": 2000}
-    call = {"reserve": 20_000, "slots": {name: {"tokens": size} for name, size in tokens.items()}}
-    custom = resolve("task-files", call=call)
-    granted = grants(allocate(custom, unlimited(custom)))
-    assert [granted[name] for name in ("files", "code", "memories")] == [69_600, 29_000, 17_400]
+# --- smaller and larger totals --------------------------------------------------------------------------------------
 
 
 def test_a_smaller_total_shrinks_fixed_figures_in_proportion_but_not_what_is_kept() -> None:
@@ -79,27 +56,6 @@ def test_a_larger_total_grows_the_shares_only() -> None:
     assert budget.reserve == 16_000
     assert grants(budget)["repo_map"] == 2000
     assert grants(budget)["files"] == 226_000 * 60 // 100
-
-
-def test_004s_layers_sum_to_8100_and_their_shares_scale() -> None:
-    layers = resolve("assistant")
-    granted = grants(allocate(layers, unlimited(layers)))
-    firm = [granted[name] for name in ("identity", "censors", "frame", "working", "calibration")]
-    assert firm == [500, 300, 500, 700, 100]
-    flexible = 8000 - 2100
-    assert [granted[name] for name in ("decisions", "facts", "procedures", "episodes")] == [
-        flexible * 2000 // 6000,
-        flexible * 1500 // 6000,
-        flexible * 1500 // 6000,
-        flexible * 1000 // 6000,
-    ]
-    assert sum(granted.values()) <= 8000
-
-
-def test_003s_percentages() -> None:
-    stack = resolve("subtask")
-    own = base_sizes(stack, 8000)
-    assert [own[name] for name in ("root_goal", "path", "siblings")] == [400, 1200, 800]
 
 
 def test_framing_and_margin_come_off_first() -> None:

@@ -126,12 +126,6 @@ def test_a_context_carries_nothing_over_from_the_one_before(engine: foveate.Engi
     assert engine.context("lunch").text == "## Known Information\n- Lunch is at noon\n"
 
 
-def test_a_superseded_value_is_gone_at_once(engine: foveate.Engine) -> None:
-    engine.add("fact", "The region is eu-west-1", subject="API", attribute="region")
-    engine.add("fact", "The region is eu-central-1", subject="API", attribute="region")
-    assert engine.context("Which region?").text == "## Known Information\n- The region is eu-central-1\n"
-
-
 def test_nothing_relevant_gives_nothing(engine: foveate.Engine) -> None:
     engine.add("fact", "Lunch is at noon", created=ago(400))
     assert engine.context("How do I rotate a certificate?").text == ""

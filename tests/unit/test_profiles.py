@@ -67,12 +67,6 @@ def test_a_changed_file_is_read_again(project: Path) -> None:
     assert resolve("mine", [project]).total == 16000
 
 
-def test_an_unknown_profile_gets_a_near_match() -> None:
-    with pytest.raises(ProfileError) as error:
-        load("codng")
-    assert str(error.value) == "Profile 'codng' does not exist. Did you mean 'coding'?"
-
-
 def test_a_name_cannot_leave_its_directory(tmp_path: Path) -> None:
     write(tmp_path, "secret", "total = 1")
     (tmp_path / "profiles").mkdir()
@@ -475,12 +469,6 @@ def request(**settings: str) -> Request:
 )
 def test_profile_then_agent_then_complexity_are_laid(settings: dict[str, str], chosen: tuple[str, ...]) -> None:
     assert layer_names(request(**settings), Signals(), {"reviewer"}) == chosen
-
-
-def test_an_unknown_complexity_gets_a_near_match() -> None:
-    with pytest.raises(ProfileError) as error:
-        resolve(["default", "complexity.complx"])
-    assert str(error.value) == "Complexity 'complx' does not exist. Did you mean 'complex'?"
 
 
 @pytest.mark.parametrize(

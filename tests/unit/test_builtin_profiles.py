@@ -1,0 +1,58 @@
+"""The built-in profiles as data. What the documents ask of them is tested in tests/specs."""
+
+from __future__ import annotations
+
+import pytest
+
+from foveate.pipeline.profiles import list_profiles, resolve
+from foveate.types import Profile, Slot
+
+
+def slots(profile: Profile) -> dict[str, Slot]:
+    return {slot.name: slot for slot in profile.slots}
+
+
+def shares(profile: Profile) -> dict[str, float]:
+    return {slot.name: slot.share for slot in profile.slots if slot.share is not None}
+
+
+def test_coding_takes_as_many_of_each_kind_as_a_task() -> None:
+    known = slots(resolve("coding"))
+    takes = [known[name].max_items for name in ("patterns", "warnings", "decisions", "related_tasks", "code_references")]
+    assert takes == [5, 3, 3, 5, 10]
+
+
+def test_coding_asks_for_20_by_keyword_and_10_by_domain() -> None:
+    known = slots(resolve("coding"))
+    for knowledge in ("patterns", "warnings", "decisions", "related_tasks"):
+        assert (known[knowledge].source, known[knowledge].max_candidates) == ("search", 20)
+        assert dict(known[knowledge].extra_sources)["domains"] == 10
+
+
+@pytest.mark.parametrize("profile", ["default", "chat", "assistant", "task-files", "subtask"])
+def test_a_complexity_can_be_laid_over_any_profile(profile: str) -> None:
+    assert slots(resolve([profile, "complexity.complex"])).keys() == slots(resolve(profile)).keys()
+
+
+def test_the_weights_of_the_default_profile_sum_to_1() -> None:
+    on_top = ("stage", "success", "applies")
+    weights = {name: weight for name, weight in resolve("default").weights.items() if name not in on_top}
+    assert sum(weights.values()) == pytest.approx(1)
+    assert sum(weights.values()) - weights["relevance"] == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize("name", [info.name for info in list_profiles() if info.name != "map"])  # a map is no prompt
+def test_every_profile_says_what_it_is_for_and_keeps_the_rules(name: str) -> None:
+    assert next(info.description for info in list_profiles() if info.name == name)
+    profile = resolve(name)
+    always = {kind for slot in profile.slots if slot.source == "always" and slot.keep for kind in slot.kinds}
+    assert {"identity", "censor", "instruction"} <= always
+    assert profile.fields == resolve("default").fields
+
+
+def test_chat_gives_memories_half_of_the_flexible_room_in_full() -> None:
+    chat = resolve("chat")
+    memories = slots(chat)["memories"]
+    assert (memories.level, memories.max_level, memories.min_score) == ("full", "full", 0.0)
+    assert shares(chat)["memories"] == sum(shares(chat).values()) / 2
+    assert shares(chat)["recent"] > shares(resolve("default"))["recent"]
