@@ -11,7 +11,7 @@ from foveate.cli.call import Call, Verb, VerbGroup, pass_call, read_text, say
 from foveate.cli.render import Line, print_lines, text_line, title
 from foveate.code.model import NO_CODE_MESSAGE
 from foveate.errors import BudgetError, InputError, SourceError
-from foveate.operations import json
+from foveate.operations import documents
 
 if TYPE_CHECKING:
     from foveate.code.search import DefinitionHit, FileHit
@@ -51,7 +51,7 @@ def map_(call: Call, query: str | None, budget: int | None) -> None:
         short = min(left.needs_tokens or 0 for left in found.left_out)
         raise BudgetError(f"{budget} tokens are too few for one line of the map.", short=short)
     if call.as_json:
-        call.print_json(json.context(found))
+        call.print_json(documents.context(found))
         return
     click.echo(found.text, nl=False)
     if not found.items:
@@ -71,7 +71,7 @@ def docs(call: Call, section: str | None) -> None:
     """
     with _open(call) as engine:
         codebase = engine.code.docs()
-        document = json.codebase(codebase, engine.code.workspace, section)
+        document = documents.codebase(codebase, engine.code.workspace, section)
     if call.as_json:
         call.print_json(document)
         return
@@ -103,7 +103,7 @@ def search_code(call: Call, query: str, limit: int, files: bool) -> None:
     with _open(call) as engine, engine.code.workspace.snapshot() as snapshot:
         found, notes = snapshot.search(query, limit, limit), snapshot.notes
     if call.as_json:
-        call.print_json(json.code_hits(query, found))
+        call.print_json(documents.code_hits(query, found))
         return
     lines = [
         _hit_line(hit, f"{hit.symbol.path}:{hit.symbol.start_line}", hit.symbol.qualified_name or "top level")

@@ -23,7 +23,7 @@ from foveate.cli.options import (
 from foveate.cli.render import cut, print_lines, supports_utf8, table, width
 from foveate.clock import iso
 from foveate.errors import BudgetError, InputError
-from foveate.operations import json as documents
+from foveate.operations import documents
 from foveate.options import ContextOptions
 from foveate.types import LAST
 

@@ -168,9 +168,9 @@ def stats(call: Call) -> None:
     with call.open() as engine:
         found = engine.store.stats()
     if call.as_json:
-        from foveate.operations import json
+        from foveate.operations import documents
 
-        call.print_json(json.stats(found))
+        call.print_json(documents.stats(found))
         return
     rows = [_kind_row(kind, by_status) for kind, by_status in found.records.items()]
     if rows:

@@ -172,7 +172,7 @@ def _change_roles(call: Call, granted: Sequence[str], revoked: Sequence[str]) ->
 
 def _index(call: Call) -> dict[str, Any]:
     """Index the code, and print what the index holds unless one document is wanted."""
-    from foveate.operations import json as documents
+    from foveate.operations import documents
 
     _warn_about_folder(call)
     with call.open(code=True, create=True) as engine:

@@ -24,7 +24,7 @@ from foveate.cli.options import (
 from foveate.cli.render import Line, cut, print_lines, width
 from foveate.clock import parse_time
 from foveate.errors import InputError, NotFound, near
-from foveate.operations import json as documents
+from foveate.operations import documents
 from foveate.options import RecordFields
 from foveate.records.kinds import KINDS, RULE_KINDS, kind_of
 from foveate.types import Record

@@ -23,7 +23,7 @@ from foveate.integrations.importers.files import EXPORT_FORMAT, MAX_DETECTION_LI
 from foveate.integrations.importers.rows import ImportRow, ImportRows
 from foveate.memory.entities import Proposal, propose_entities
 from foveate.memory.messages import as_messages
-from foveate.operations import json as documents
+from foveate.operations import documents
 from foveate.types import Message
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from foveate.cli.options import extra_option, extra_texts
 from foveate.cli.render import Line, pairs, print_lines, print_text, text_line, title, value_text, width
 from foveate.clock import iso
 from foveate.errors import InputError
-from foveate.operations import json
+from foveate.operations import documents
 from foveate.types import CONTEXT_PREFIX, LAST
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _show_record(call: Call, engine: Engine, id: str, as_of: str | None, history
     with engine.store.data.reader() as reader:
         links = [*reader.links([id]), *reader.links([id], incoming=True)]
     if call.as_json:
-        call.print_json(json.whole_record(record, links, changes))
+        call.print_json(documents.whole_record(record, links, changes))
     else:
         print_lines([*_record(record), *_links(record, links), *_changes(changes, history)])
 
@@ -150,7 +150,7 @@ def _show_context(call: Call, engine: Engine, receipt: Receipt, full: bool) -> N
         return
     if call.as_json:
         parts = ("candidates", "validation", *(["text"] if full else []))
-        call.print_json(json.receipt(engine, receipt, parts))
+        call.print_json(documents.receipt(engine, receipt, parts))
         return
     validation = engine.receipts.validate(receipt)
     counter = receipt.request.counter or engine.store.data.rules.counter
@@ -174,7 +174,7 @@ def _print_text_again(engine: Engine, receipt: Receipt) -> None:
 def _show_diff(call: Call, engine: Engine, before: str, after: str) -> None:
     found = engine.receipts.diff(before, after)
     if call.as_json:
-        call.print_json(json.diff(found))
+        call.print_json(documents.diff(found))
     else:
         print_lines(receipt_text.diff(found, width()))
 
@@ -182,7 +182,7 @@ def _show_diff(call: Call, engine: Engine, before: str, after: str) -> None:
 def _show_replay(call: Call, engine: Engine, id: str, extra: tuple[str, ...]) -> None:
     found = engine.receipts.replay(id, extra=extra_texts(extra))
     if call.as_json:
-        call.print_json(json.replay(found))
+        call.print_json(documents.replay(found))
     else:
         print_text(f"{found.id}  {found.tokens} tokens, {f'differs: {found.reason}' if found.reason else 'identical'}")
     if found.reason:

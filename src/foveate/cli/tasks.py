@@ -16,7 +16,7 @@ from foveate.cli.options import complete_profiles
 from foveate.cli.render import cut, pairs, print_lines, supports_utf8, table, text_line, width
 from foveate.clock import iso
 from foveate.errors import FoveateError, InputError, NotFound
-from foveate.operations import json as documents
+from foveate.operations import documents
 from foveate.options import Arg, Outcome, TaskFields, TaskStatus
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 
 from foveate.code.snapshot import CodeSnapshot
 from foveate.engine.code import MAP_PROFILE, MAP_QUERY
-from foveate.operations import json
+from foveate.operations import documents
 from foveate.receipts.parts import AnyCandidate
 from foveate.server.http.responses import encode_cursor
 from foveate.server.inspector.page import Page, PageRequest
@@ -34,7 +34,7 @@ def _indexed_view(request: PageRequest, snapshot: CodeSnapshot, query: str, budg
     engine = request.engine
     context = engine.context(query or MAP_QUERY, profile=MAP_PROFILE, code_query=query, budget=budget, dry_run=True)
     receipt = engine.receipts.get(context)
-    index = json.code_index(engine.code.workspace)
+    index = documents.code_index(engine.code.workspace)
     ranked = sorted(receipt.candidates, key=lambda entry: (-entry.score, entry.id))
     return {
         "state": "indexed",
@@ -47,7 +47,7 @@ def _indexed_view(request: PageRequest, snapshot: CodeSnapshot, query: str, budg
             "ranked": [_ranked_file(entry) for entry in ranked[:MAX_RANKED]],
             "more": max(0, len(ranked) - MAX_RANKED),
         },
-        "hits": json.code_hits(query, snapshot.search(query, MAX_HITS, MAX_HITS)) if query else None,
+        "hits": documents.code_hits(query, snapshot.search(query, MAX_HITS, MAX_HITS)) if query else None,
         "skipped": _skipped(request, snapshot, index["aside"]),
         "notes": list(dict.fromkeys((*snapshot.notes, *context.warnings))),
     }

@@ -11,7 +11,7 @@ from foveate.clock import iso
 from foveate.engine import Engine
 from foveate.engine.engine import view_of
 from foveate.errors import BudgetError, InputError, NotFound, ProfileError, SourceError
-from foveate.operations import json
+from foveate.operations import documents
 from foveate.pipeline import profiles
 from foveate.receipts.diff import Diff, diff_of
 from foveate.receipts.receipt import Receipt
@@ -168,7 +168,7 @@ def _diff_view(request: PageRequest, before: Receipt, after: Receipt) -> dict[st
 
 def changed_items(request: PageRequest, before: Receipt, after: Receipt, diff: Diff) -> list[Row]:
     """Return a row for each item that was added, withdrawn, moved to another place or shown at another level or version."""
-    document = json.diff(diff)
+    document = documents.diff(diff)
     ids = {entry["id"] for change in CHANGES for entry in document[change]}
     rows = {receipt.id: _kept_rows(request, receipt, ids) for receipt in (before, after)}
     found = []

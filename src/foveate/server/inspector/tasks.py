@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from foveate.clock import iso
-from foveate.operations import json
+from foveate.operations import documents
 from foveate.receipts.codec import unpack
 from foveate.receipts.receipt import Receipt
 from foveate.receipts.summary import summary_of
@@ -43,7 +43,7 @@ def tasks_page(request: PageRequest) -> dict[str, Any]:
     status = request.choice("status", (*TASK_STATES, READY_STATE))
     (start,) = request.cursor(int) or (0,)
     start = max(0, start)
-    claims = [json.claim(claim) for claim in engine.tasks.claims()]
+    claims = [documents.claim(claim) for claim in engine.tasks.claims()]
     current = engine.tasks.current()
     with engine.store.data.reader() as reader:
         tasks = views(reader, reader.recent(["task"], MAX_TASKS, NO_FILTERS))
@@ -178,15 +178,15 @@ def task_page(request: PageRequest) -> dict[str, Any]:
         receipts = [unpack(stored.body) for stored in project.receipts(MAX_CONTEXTS_READ, task.id)]
     return {
         "subject": f"Task: {task.name}"[:80],
-        **json.whole_task(engine, task),
+        **documents.whole_task(engine, task),
         "created": iso(task.record.created),
         "updated": iso(task.record.updated),
         "outcome": task.record.outcome,
         "texts": _specification_lines(task.record.data),
         "waits_for_it": [_label(id, display_name(record), state_of(record)) for id, record in waiting.items()],
         "handoffs": [{**_handoff_view(handoff), "summary": handoff.summary, "raw": handoff.text} for handoff in handoffs],
-        "claims": [json.claim(claim) for claim in engine.tasks.claims(task=task)],
-        "contexts": [json.context_summary(summary_of(receipt)) for receipt in receipts if _is_for(receipt, task.id)],
+        "claims": [documents.claim(claim) for claim in engine.tasks.claims(task=task)],
+        "contexts": [documents.context_summary(summary_of(receipt)) for receipt in receipts if _is_for(receipt, task.id)],
     }
 
 

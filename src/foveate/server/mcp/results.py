@@ -15,7 +15,7 @@ from mcp.types import CallToolResult, TextContent
 
 from foveate.clock import iso
 from foveate.engine import Engine
-from foveate.operations import json
+from foveate.operations import documents
 from foveate.receipts.context import Context
 from foveate.receipts.feedback import Feedback
 from foveate.receipts.receipt import Receipt
@@ -213,4 +213,6 @@ def finish_result(learned: Learned) -> CallToolResult:
     else:
         counts = (f"{kind}: {', '.join(f'{n} {verb}' for verb, n in each.items())}" for kind, each in learned.counts.items())
         head = f"{learned.task} is closed, and its handoff is stored. Learned: {'; '.join(counts) or 'its text'}."
-    return tool_result(json.learned(learned), "\n".join([head, *(f"- {text}" for text in learned.problems[:MAX_PROBLEMS])]))
+    return tool_result(
+        documents.learned(learned), "\n".join([head, *(f"- {text}" for text in learned.problems[:MAX_PROBLEMS])])
+    )

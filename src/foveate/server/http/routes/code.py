@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from foveate.engine.code import Code
 from foveate.errors import NotFound, SourceError, near
-from foveate.operations import json
+from foveate.operations import documents
 from foveate.pipeline import profiles
 from foveate.pipeline.profiles.codec import profile_to_json
 from foveate.receipts.codec import context_to_json
@@ -29,7 +29,7 @@ def show_index(caller: Reads, include: Include = "") -> Response:
     """Show what is indexed. `include=skipped` adds the excluded files with the reasons."""
     parts = parse_include(include, ["skipped"])
     workspace = caller.engine.code.workspace
-    document = _without_root(caller, json.code_index(workspace))
+    document = _without_root(caller, documents.code_index(workspace))
     if "skipped" in parts:
         with workspace.index.open_reader() as reader:
             document["skipped"] = [{"path": each.path, "reason": each.reason} for each in reader.exclusions()]
@@ -42,7 +42,7 @@ def update_index(caller: Writes, body: IndexOptions = None) -> Response:
     began = perf_counter()
     code = caller.engine.code
     update = code.index(**(body or {}))
-    return Document(_without_root(caller, json.code_index(code.workspace, update, perf_counter() - began)))
+    return Document(_without_root(caller, documents.code_index(code.workspace, update, perf_counter() - began)))
 
 
 def _without_root(caller: Caller, index: dict[str, Any]) -> dict[str, Any]:
@@ -67,13 +67,13 @@ def show_map(
 def show_docs(caller: Reads, section: Annotated[str | None, Query(max_length=100)] = None) -> Response:
     """Show the documentation and metadata that the repository contains."""
     code = caller.engine.code
-    return Document(json.codebase(code.docs(), code.workspace, section))
+    return Document(documents.codebase(code.docs(), code.workspace, section))
 
 
 @router.get("/profiles", tags=["profiles"])
 def list_profiles(caller: Computes) -> Response:
     """List the profiles: built-in ones, the project's, and the user's."""
-    return Document(json.profiles(profiles.list_profiles(caller.engine.store.profile_dirs)))
+    return Document(documents.profiles(profiles.list_profiles(caller.engine.store.profile_dirs)))
 
 
 @router.get("/profiles/{name}", tags=["profiles"])

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from foveate.engine import Engine
 from foveate.errors import InputError
-from foveate.operations import json
+from foveate.operations import documents
 from foveate.pipeline.run import text_hash
 from foveate.receipts.codec import context_to_json
 from foveate.server.http.access import Caller, Computes, Writes
@@ -92,11 +92,11 @@ def list_contexts(
     """List past contexts, newest first, or with `group=session` the sessions that they belong to."""
     receipts = caller.engine.receipts
     if group == "session":
-        return Document({"sessions": [json.session(row) for row in receipts.sessions(limit=limit)]})
+        return Document({"sessions": [documents.session(row) for row in receipts.sessions(limit=limit)]})
     rows = receipts.list(session=caller.scope.session, limit=limit + 1, after=decode_cursor(after, int, str))
     page = rows[:limit]
     more = encode_cursor(page[-1].created, page[-1].id) if len(rows) > limit else None
-    return Document({"contexts": [json.context_summary(row) for row in page], "next": more})
+    return Document({"contexts": [documents.context_summary(row) for row in page], "next": more})
 
 
 @router.get("/contexts/{id}")
@@ -104,24 +104,24 @@ def show(
     id: str, caller: Computes, include: Include = "", if_none_match: Annotated[str | None, Header()] = None
 ) -> Response:
     """Show the receipt of a context; `last` is the latest. `include` adds `text`, `candidates`, `validation`, `markdown`."""
-    parts = parse_include(include, json.RECEIPT_PARTS)
+    parts = parse_include(include, documents.RECEIPT_PARTS)
     receipt = caller.engine.receipts.get(id)
     headers = {"ETag": etag(receipt.text_hash)}
     if matches_etag(headers["ETag"], if_none_match):
         return Response(status_code=304, headers=headers)
-    return Document(json.receipt(caller.engine, receipt, parts), headers=headers)
+    return Document(documents.receipt(caller.engine, receipt, parts), headers=headers)
 
 
 @router.get("/contexts/{id}/why/{item:path}")
 def why(id: str, item: str, caller: Computes) -> Response:
     """Explain why an item is in a context or not."""
-    return Document(json.why(caller.engine.why(item, id)))
+    return Document(documents.why(caller.engine.why(item, id)))
 
 
 @router.get("/contexts/{id}/diff/{other}")
 def diff(id: str, other: str, caller: Computes) -> Response:
     """Compare a context with a later one."""
-    return Document(json.diff(caller.engine.receipts.diff(id, other)))
+    return Document(documents.diff(caller.engine.receipts.diff(id, other)))
 
 
 @router.post("/contexts/{id}/replay")
@@ -130,7 +130,7 @@ def replay(id: str, caller: Computes, body: ReplayOptions = None) -> Response:
     engine = caller.engine
     receipt = engine.receipts.get(id)
     extra = (body or {}).get("extra") or ()
-    return Document(json.replay(engine.receipts.replay(receipt, extra=extra)))
+    return Document(documents.replay(engine.receipts.replay(receipt, extra=extra)))
 
 
 @router.post("/feedback")

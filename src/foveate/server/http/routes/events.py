@@ -16,7 +16,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from foveate.engine import Engine
 from foveate.errors import StoreError
-from foveate.operations import json
+from foveate.operations import documents
 from foveate.receipts.summary import ReceiptSummary
 from foveate.server.http.access import Computes
 from foveate.server.http.routes.router import new_router
@@ -129,7 +129,7 @@ async def events(
             changed = channel.changed
             for row in [row for row in rows if row.id not in seen]:
                 seen.append(row.id)
-                yield ServerSentEvent(data=json.context_summary(row), event="context", id=row.id)
+                yield ServerSentEvent(data=documents.context_summary(row), event="context", id=row.id)
                 sent += 1
                 if sent == limit:
                     return

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from foveate.engine import Engine
 from foveate.engine.inbox import Inbox
 from foveate.errors import Conflict, InputError
-from foveate.operations import json
+from foveate.operations import documents
 from foveate.options import WHO
 from foveate.records.make import to_json
 from foveate.server.http.access import Administers, Reads, Writes
@@ -102,7 +102,7 @@ def add(
     if key:
         body.setdefault("key", key)
     added = caller.engine_for(body).add(**body)
-    return created(json.added(added), f"/v1/records/{added.record.id}")
+    return created(documents.added(added), f"/v1/records/{added.record.id}")
 
 
 def _add_many(engine: Engine, bodies: list[dict[str, Any]]) -> Response:
@@ -128,7 +128,7 @@ def remember(body: Messages, caller: Writes) -> Response:
 @router.get("/records/{id}")
 def show(id: str, caller: Reads, as_of: Time = None, include: Include = "") -> Response:
     """Show a record as it is, or as it was at a time. `include` adds `history` and `links`."""
-    document = json.record(caller.engine, id, parse_include(include, json.RECORD_PARTS), as_of=as_of)
+    document = documents.record(caller.engine, id, parse_include(include, documents.RECORD_PARTS), as_of=as_of)
     return Document(document, headers={"ETag": f'"{document["record"]["version"]}"'})
 
 
@@ -160,19 +160,19 @@ def forget(request: Request, id: str, caller: Administers) -> Response:
     """Delete a record permanently, down to the bytes of the file."""
     forgotten = caller.engine.forget(id)
     request.app.state.idempotency.clear()
-    return Document(json.forgotten([id], forgotten))
+    return Document(documents.forgotten([id], forgotten))
 
 
 @router.post("/records/{id}/undo")
 def undo(id: str, caller: Writes) -> Response:
     """Undo the last change to a record and its effects on other records."""
-    return Document(json.undo_result(caller.engine.undo(id)))
+    return Document(documents.undo_result(caller.engine.undo(id)))
 
 
 @router.post("/links", status_code=201)
 def link(body: NewLink, caller: Writes) -> Response:
     """Link two records by id, or two entities by name."""
-    return Document(json.relation(caller.engine.link(**body)), 201)
+    return Document(documents.relation(caller.engine.link(**body)), 201)
 
 
 @router.post("/search")
@@ -182,13 +182,13 @@ def search(body: Search, caller: Reads) -> Response:
     if where == "code":
         return _search_code(engine, **body)
     hits = engine.search(**body)
-    return Document(json.hits(body["query"], hits, "" if hits else engine.store.unknown_project()))
+    return Document(documents.hits(body["query"], hits, "" if hits else engine.store.unknown_project()))
 
 
 def _search_code(engine: Engine, query: str, limit: int = 10, **others: object) -> Response:
     if others:
         raise InputError([f"{name} applies to records; leave it out with where='code'." for name in sorted(others)])
-    return Document(json.code_hits(query, engine.code.search(query, limit=limit)))
+    return Document(documents.code_hits(query, engine.code.search(query, limit=limit)))
 
 
 @router.post("/expand")
@@ -200,13 +200,13 @@ def expand(body: Expansion, caller: Reads) -> Response:
 @router.post("/check")
 def check(body: PlannedAction, caller: Writes) -> Response:
     """Return the censors that a planned action violates. Each violation is counted, except in a dry run."""
-    return Document(json.trips(caller.engine.check(**body)))
+    return Document(documents.trips(caller.engine.check(**body)))
 
 
 @router.get("/inbox")
 def list_inbox(caller: Reads, limit: Limit = 50) -> Response:
     """List what needs a person's decision: proposals, conflicts, failing procedures, open questions."""
-    return Document({"reviews": [json.review(each) for each in caller.engine.inbox.list(limit=limit)]})
+    return Document({"reviews": [documents.review(each) for each in caller.engine.inbox.list(limit=limit)]})
 
 
 @router.post("/inbox/{id}")
@@ -234,4 +234,4 @@ def _refuse_others(body: dict[str, Any], action: str, *known: str) -> None:
 
 
 def _changed(record: Record) -> Response:
-    return Document(json.changed(record), headers={"ETag": f'"{record.version}"'})
+    return Document(documents.changed(record), headers={"ETag": f'"{record.version}"'})

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from foveate.engine import Engine
 from foveate.engine.tasks import Tasks
 from foveate.errors import InputError, NotFound
-from foveate.operations import json
+from foveate.operations import documents
 from foveate.options import Outcome, TaskStatus
 from foveate.records.make import to_json
 from foveate.server.http.access import Caller, Reads, Writes, WritesAndComputes
@@ -54,7 +54,7 @@ def list_tasks(
 ) -> Response:
     """List tasks in the order in which they were added."""
     tasks = caller.engine.tasks.list(status=status, ready=ready, parent=parent)
-    return Document({"tasks": [json.task(task) for task in tasks]})
+    return Document({"tasks": [documents.task(task) for task in tasks]})
 
 
 @router.post("/tasks", status_code=201)
@@ -75,7 +75,7 @@ def add(
 
 
 def _created(task: Task, action: str) -> Response:
-    return created({"id": task.id, "action": action, "task": json.task(task)}, f"/v1/tasks/{task.id}")
+    return created({"id": task.id, "action": action, "task": documents.task(task)}, f"/v1/tasks/{task.id}")
 
 
 @router.get("/tasks/{id}")
@@ -85,9 +85,9 @@ def show(id: str, caller: Reads) -> Response:
     `current` is the task that is worked on, of the session and the agent that the request names. `path` then leads to it.
     """
     engine = caller.engine
-    document = json.whole_task(engine, engine.tasks.get(id))
+    document = documents.whole_task(engine, engine.tasks.get(id))
     if id == CURRENT:
-        document["path"] = [json.task(task) for task in engine.tasks.path()]
+        document["path"] = [documents.task(task) for task in engine.tasks.path()]
     return Document(document)
 
 
@@ -118,7 +118,7 @@ def _agent(caller: Caller, agent: str | None) -> str | None:
 
 
 def _task(task: Task) -> Response:
-    return Document({"task": json.task(task)})
+    return Document({"task": documents.task(task)})
 
 
 def _refuse_others(body: dict[str, Any], subject: str, known: set[str]) -> None:
@@ -132,7 +132,7 @@ def show_handoff(id: str, caller: Reads) -> Response:
     """Show the latest handoff of a task as it was written, or null, and a template to fill in."""
     engine = caller.engine
     task = engine.tasks.get(id)
-    handoff = json.handoff_of(engine, task)
+    handoff = documents.handoff_of(engine, task)
     form = template(task.id, name=task.name)
     return Document({"task": task.id, "handoff": to_json(handoff) if handoff else None, "template": form})
 
@@ -141,14 +141,14 @@ def show_handoff(id: str, caller: Reads) -> Response:
 def take_handoff(id: str, body: NewHandoff, caller: Writes) -> Response:
     """Learn from a handoff and set the task's status from it. A dry run reports what would be learned."""
     body["agent"] = _agent(caller, body.get("agent"))
-    return Document(json.learned(caller.engine.tasks.handoff(id, **body)))
+    return Document(documents.learned(caller.engine.tasks.handoff(id, **body)))
 
 
 @router.get("/claims")
 def list_claims(caller: Reads) -> Response:
     """List active claims, oldest first; `agent` and `task` select some."""
     claims = caller.engine.tasks.claims(agent=caller.scope.agent, task=caller.scope.task)
-    return Document({"claims": [json.claim(claim) for claim in claims]})
+    return Document({"claims": [documents.claim(claim) for claim in claims]})
 
 
 @router.post("/claims")
@@ -157,7 +157,7 @@ def claim(body: NewClaim, caller: WritesAndComputes) -> Response:
     task = body.pop("task", None)
     engine = caller.engine_for(body)
     found = engine.tasks.claim(task, agent=engine.scope.agent, **body)
-    return Document({"claim": None, "context": None} if found is None else json.claim_with_context(found))
+    return Document({"claim": None, "context": None} if found is None else documents.claim_with_context(found))
 
 
 @router.delete("/claims/{id}")

@@ -418,7 +418,8 @@ def profiles(known: Iterable[ProfileInfo]) -> dict[str, Any]:
     return {"profiles": found}
 
 
-def imported(done: ImportReport) -> dict[str, Any]:
+def import_report(done: ImportReport) -> dict[str, Any]:
+    """Return the counts of an import, its files and its notes."""
     counts = {name: getattr(done, name) for name in ("added", "known", "skipped", "links")}
     return {**counts, "files": dict(done.files), "notes": list(done.notes)}
 
