@@ -22,7 +22,7 @@ import click
 import foveate.pipeline.profiles
 from foveate import errors, types
 from foveate.cli import cli
-from foveate.cli.call import Verb, scoped
+from foveate.cli.call import Verb
 from foveate.cli.commands import COMMANDS
 from foveate.cli.failures import EXIT_INTERRUPTED
 from foveate.pipeline import profiles
@@ -179,20 +179,15 @@ def command_parts(command: click.Command, path: str) -> Iterator[str]:
     yield f"```text\nfoveate {path} {arguments}".rstrip() + "\n```"
     yield inspect.cleandoc(command.help or "")
     own = [param for param in command.params if isinstance(param, click.Option) and param.expose_value]
-    takes_scope = isinstance(command, Verb) and command.scoped
-    if {option.name for option in own} >= set(SCOPE):  # some of them alone are options of the command's own
-        takes_scope = True
-        own = [option for option in own if option.name not in SCOPE]
-    if takes_scope:
+    if isinstance(command, Verb) and command.scoped:
         yield "Takes a scope."
     if own:
         yield options(own)
 
 
 def scope_options() -> list[click.Option]:
-    """The options that `scoped` adds, in order."""
-    command = click.command()(scoped(lambda: None))
-    return [param for param in command.params if isinstance(param, click.Option)]
+    """Return the options that a scoped command takes besides its own, in order."""
+    return [param for param in Verb("example", scoped=True).params if isinstance(param, click.Option)]
 
 
 def argument(param: click.Argument) -> str:

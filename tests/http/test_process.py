@@ -114,8 +114,8 @@ def test_tokens_are_made_listed_and_revoked_on_the_command_line(
     serve: Serve, tmp_path: Path, command: Callable[..., Result]
 ) -> None:
     foveate.open(tmp_path, personal=False).close()
-    secret = command("token", "create", "ci", "--scope", "memory:read", "--expires", "30d", folder=tmp_path).stdout.strip()
-    (listed,) = json.loads(command("token", "list", "--json", folder=tmp_path).stdout)["tokens"]
+    secret = command("token", "create", "ci", "--allow", "memory:read", "--expires", "30d", folder=tmp_path).stdout.strip()
+    (listed,) = json.loads(command("token", "--json", folder=tmp_path).stdout)["tokens"]
     assert "hash" not in listed
     with serve("--require-token") as server:
         bearer = {"Authorization": f"Bearer {secret}"}

@@ -250,7 +250,7 @@ def test_every_verb_that_used_a_file_works_or_says_why_not(shop: Path) -> None:
     ok("store", "export", "out.jsonl")
     assert FACT in Path("out.jsonl").read_text()
     dry_runs = (("store", "maintain", "--dry-run"), ("install", "claude", "--dry-run"))
-    for verb in (("store", "maintain"), ("token", "list"), *dry_runs):
+    for verb in (("store", "maintain"), ("token",), *dry_runs):
         assert run(*verb).exit_code == 0, verb
     Path("pyproject.toml").touch()
     Path("cart.py").write_text("def add_to_cart(): ...\n")
@@ -319,7 +319,7 @@ def test_a_token_decides_which_project_is_served(shop: Path) -> None:
         assert found(secrets["shop"]) == found(own["token"]) == [FACT]
         assert found(secrets["books"]) == ["Deploys of the books happen never"]
         assert found(secrets["nothing"]) == []
-        admin = document("token", "create", "admin", "--scope", "admin", "--project", "books")["token"]
+        admin = document("token", "create", "admin", "--allow", "admin", "--project", "books")["token"]
         health = client.get("/readyz?full=true", headers={"Authorization": f"Bearer {admin}"}).json()
         assert health["ok"] is True
         assert "facts" not in health  # they would name other projects

@@ -241,13 +241,6 @@ class VerbGroup(CommandGroup, Verb):
     """
 
 
-def scoped(function: Function) -> Function:
-    """`--agent`, `--session` and `--task`: whose records may be seen, and whose a new one is."""
-    function = click.option("--task", metavar="NAME", help="The task that this is for.")(function)
-    function = click.option("--session", metavar="NAME", help="The session that this is for.")(function)
-    return click.option("--agent", metavar="NAME", help="The agent that this is for.")(function)
-
-
 def read_text(value: str) -> str:
     """Return the value, or standard input if the value is `-`."""
     return decode_text(sys.stdin.buffer.read(), "standard input") if value == STDIN else value

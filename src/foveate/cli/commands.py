@@ -50,11 +50,11 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Service": {
         "ui": ("serve", "Open the inspector in a browser."),
-        "serve": ("serve", "Serve the project over HTTP, until Ctrl-C."),
+        "serve": ("serve", "Serve the project over HTTP until Ctrl-C."),
         "mcp": ("mcp", "Serve the project to a model's host over MCP."),
-        "token create": ("token", "Make a token; prints it, this once."),
-        "token list": ("token", "List the tokens, without their secrets."),
-        "token revoke": ("token", "Have a token end now, also in a running service."),
+        "token": ("token", "List the tokens of the service, without their secrets."),
+        "token create": ("token", "Create a token and print it, once."),
+        "token revoke": ("token", "End a token now, also in a running service."),
     },
     "Store": {
         "stats": ("doctor", "Count records and claims, and measure how well contexts serve."),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from foveate.cli.call import Call, Function, Verb, pass_call, say, scoped
+from foveate.cli.call import Call, Function, Verb, pass_call, say
 from foveate.cli.options import complete_profiles
 from foveate.cli.render import DRAW_INTERVAL_S
 from foveate.errors import InputError, near
@@ -343,16 +343,13 @@ def print_tables(tables: Iterable[Table]) -> None:
 # --- record --------------------------------------------------------------------------------------------------------
 
 
-@click.command("record", cls=Verb)
+@click.command("record", cls=Verb, scoped=True)
 @click.argument("context", required=False, default=LAST)
 @click.option("--output", required=True, type=FILE_TYPE, metavar="FILE", help="The JSONL file to add the case to.")
 @click.option("--expected", multiple=True, metavar="ID", help="Expect this record. Repeatable.")
 @click.option("--forbidden", multiple=True, metavar="ID", help="Forbid this record. Repeatable.")
-@scoped
 @pass_call
-def record(
-    call: Call, context: str, output: Path, expected: tuple[str, ...], forbidden: tuple[str, ...], **scope: Any
-) -> None:
+def record(call: Call, context: str, output: Path, expected: tuple[str, ...], forbidden: tuple[str, ...]) -> None:
     """Turn a context of real use into a case of your own suite.
 
     CONTEXT is the id of a context, or `last`. Records that its feedback marks as used or useful are expected, those marked
@@ -361,7 +358,7 @@ def record(
     """
     from foveate.eval.record import record_case
 
-    with call.open(**scope) as engine:
+    with call.open() as engine:
         case = record_case(engine, context, output, expected=expected, forbidden=forbidden)
     if call.as_json:
         call.print_json({"output": str(output), "case": case})

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from foveate.cli.call import Call, Verb, pass_call, say, scoped
+from foveate.cli.call import Call, Verb, pass_call, say
 from foveate.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,72 +23,71 @@ PORT = 8766
 HOST = "127.0.0.1"
 
 
-@click.command(cls=Verb)
-@click.option("--http", is_flag=True, help=f"Streamable HTTP at http://{HOST}:PORT/mcp, instead of stdio.")
-@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="For --http; 0: any free one.")
-@scoped
+@click.command(cls=Verb, scoped=True)
+@click.option("--http", is_flag=True, help=f"Use streamable HTTP at http://{HOST}:PORT/mcp instead of stdio.")
+@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="Port for --http; 0: any free.")
 @pass_call
-def mcp(call: Call, http: bool, port: int, **scope: Any) -> None:
+def mcp(call: Call, http: bool, port: int) -> None:
     """Serve the project to a model's host over MCP.
 
     `claude mcp add foveate -- foveate mcp`. The store is opened when a tool is first called. HTTP is for this machine only.
     """
     from foveate.server.mcp import create_server
 
-    opened = Opened(call, scope)
-    for ended in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(ended, opened.leave)
+    engine = LazyEngine(call)
+    for stop in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(stop, engine.close_and_exit)
     try:
         if http:
-            _serve(create_server(opened), port)
+            _serve_http(create_server(engine), port)
         else:
             from foveate.server.mcp.early import serve
 
-            serve(lambda: create_server(opened))
+            serve(lambda: create_server(engine))
     finally:
-        opened.close()
+        engine.close()
 
 
-class Opened:
-    """The engine, opened when it is first asked for; where that fails, whoever asks next tries again."""
+class LazyEngine:
+    """The engine, opened when a tool first needs it. If that fails, the next tool tries again."""
 
-    def __init__(self, call: Call, scope: dict[str, Any]) -> None:
-        self._call, self._scope = call, scope
+    def __init__(self, call: Call) -> None:
+        self._call = call
         self._lock = threading.Lock()
         self._engine: Engine | None = None
 
     def __call__(self) -> Engine:
         with self._lock:
             if self._engine is None:
-                self._engine = self._call.engine(**self._scope, create=True)
+                self._engine = self._call.engine(create=True)
             return self._engine
 
     def close(self) -> None:
         if self._engine is not None:
             self._engine.close()
 
-    def leave(self, *_: object) -> None:
-        """End at once: receipts are written, and nobody waits for a thread that waits for stdin."""
+    def close_and_exit(self, *_: object) -> None:
+        """Write the receipts and exit. A normal exit would wait for the thread that reads stdin."""
         self.close()
         os._exit(0)
 
 
-def _serve(offered: Any, port: int) -> None:
+def _serve_http(server: Any, port: int) -> None:
     import asyncio
     import socket
 
     import uvicorn
 
-    listening = socket.socket()
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listening.bind((HOST, port))
-        listening.listen()
+        listener.bind((HOST, port))
+        listener.listen()
     except OSError as error:
         raise InputError(f"port {port} cannot be used: {error.strerror}. Choose another --port, or 0 for any.") from None
-    say(f"MCP at http://{HOST}:{listening.getsockname()[1]}/mcp; Ctrl-C ends it.")
-    app = uvicorn.Server(uvicorn.Config(offered.streamable_http_app(), log_level="warning"))
-    asyncio.run(app.serve([listening]))
+    say(f"MCP at http://{HOST}:{listener.getsockname()[1]}/mcp; press Ctrl-C to stop.")
+    app = uvicorn.Server(uvicorn.Config(server.streamable_http_app(), log_level="warning"))
+    asyncio.run(app.serve([listener]))
 
 
 VERBS = {"mcp": mcp}

@@ -1,11 +1,11 @@
-"""`serve` and `ui`: the HTTP service, and the inspector in a browser."""
+"""`foveate serve` and `foveate ui`: the HTTP service, and the inspector in a browser."""
 
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 from importlib.util import find_spec
 from threading import Thread
-from typing import Any
 
 import click
 
@@ -18,79 +18,88 @@ PAGES = "/ui/"
 
 
 @click.command(cls=Verb)
-@click.option(
-    "--host", default="127.0.0.1", show_default=True, help="The address to listen at; others than loopback need tokens."
-)
-@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 takes a free one.")
-@click.option(
-    "--name", "names", multiple=True, metavar="HOST", help="A name by which it is reached, such as a proxy's. Repeatable."
-)
-@click.option("--require-token", is_flag=True, help="Also on loopback.")
-@click.option(
-    "--rate", metavar="N/TIME", help="Requests of one caller, such as 600/minute; the default where tokens are needed."
-)
-@click.option("--workers", type=click.IntRange(1, 64), help="Requests at work at once; the rest wait in line.")
-@click.option("--max-body", type=click.IntRange(1024), metavar="BYTES", help="The largest request.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address; beyond loopback, tokens are needed.")
+@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="Port; 0: any free.")
+@click.option("--name", "names", multiple=True, metavar="HOST", help="Further host name, such as a proxy's. Repeatable.")
+@click.option("--require-token", is_flag=True, help="Require a token on loopback, too.")
+@click.option("--rate", metavar="N/TIME", help="Limit the requests of one caller, as 600/minute does.")
+@click.option("--workers", type=click.IntRange(1, 64), help="Number of requests that run at once; others wait.")
+@click.option("--max-body", type=click.IntRange(1024), metavar="BYTES", help="Maximum size of a request.")
 @pass_call
-def serve(call: Call, host: str, port: int, names: tuple[str, ...], require_token: bool, **given: Any) -> None:
-    """Serve the project over HTTP, until Ctrl-C.
+def serve(
+    call: Call,
+    host: str,
+    port: int,
+    names: tuple[str, ...],
+    require_token: bool,
+    rate: str | None,
+    workers: int | None,
+    max_body: int | None,
+) -> None:
+    """Serve the project over HTTP until Ctrl-C.
 
-    `/openapi.json` lists what there is, and `/ui/` is the inspector. Others find the service through .foveate/service.json.
-    stderr holds a line of JSON for each request. Needs `pip install foveate[server]`.
+    `/openapi.json` lists the routes, and `/ui/` is the inspector. Other programs find the service by .foveate/service.json.
+    stderr gets a line of JSON for each request. Needs `pip install foveate[server]`.
     """
-    _refuse_unable()
-    from foveate.project.project import create as make_folder
+    _refuse_missing_packages()
+    from foveate.project.project import create as create_folder
     from foveate.server.http.serving import RATE, run
-    from foveate.server.http.settings import Settings
+    from foveate.server.http.settings import MAX_BODY, WORKERS, Settings
 
     place = call.place()
-    options = {name: value for name, value in given.items() if value is not None}
-    settings = Settings(host=host, names=names, require_token=require_token, tokens=place.tokens_file, **options)
+    settings = Settings(
+        host=host,
+        names=names,
+        require_token=require_token,
+        tokens=place.tokens_file,
+        rate=rate or "",
+        workers=workers or WORKERS,
+        max_body=max_body or MAX_BODY,
+    )
     if settings.needs_tokens:
-        options = {"rate": RATE, **options}
-        own = secrets.token_urlsafe(32)
-        settings = Settings(host=host, names=names, require_token=True, tokens=place.tokens_file, own_token=own, **options)
+        own_token = secrets.token_urlsafe(32)
+        settings = replace(settings, require_token=True, own_token=own_token, rate=rate or RATE)
     with call.open(create=True) as engine:
-        make_folder(place)  # it says there where it is, wherever the state is
+        create_folder(place)  # service.json is there, also if the records are in a database
         run(engine, settings, port, place.service_file)
 
 
 @click.command(cls=Verb)
-@click.option("--port", type=click.IntRange(0, 65535), help=f"Where to listen; else {PORT}, or any where that is taken.")
-@click.option("--no-browser", is_flag=True, help="Print the address only.")
+@click.option("--port", type=click.IntRange(0, 65535), help=f"Port; by default {PORT}, or any free one if that is taken.")
+@click.option("--no-browser", is_flag=True, help="Only print the address.")
 @pass_call
 def ui(call: Call, port: int | None, no_browser: bool) -> None:
     """Open the inspector in a browser.
 
-    What the models saw, why, and what was left out. Where `foveate serve` runs for the project, its pages are opened; else
-    they are served here, to this machine alone, until Ctrl-C. Needs `pip install foveate[server]`.
+    It shows what the models saw, why, and what was left out. If `foveate serve` runs for the project, its pages are opened.
+    Otherwise they are served to this machine only, until Ctrl-C. Needs `pip install foveate[server]`.
     """
     place = call.place()
     running = find_service(place.service_file)
     if running is not None:
         if running.version != __version__:
             raise InputError(
-                f"Process {running.pid} serves this project by foveate {running.version}: start it again by {__version__}."
+                f"Process {running.pid} serves this project with foveate {running.version}. Restart it with {__version__}."
             )
         if port is not None:
-            say(f"--port says nothing here: the project is served already, by process {running.pid}.")
-        _greet(call, running, no_browser)
+            say(f"--port is ignored: process {running.pid} serves the project already.")
+        _open_pages(call, running, no_browser)
         return
-    _refuse_unable()
-    from foveate.project.project import create as make_folder
+    _refuse_missing_packages()
+    from foveate.project.project import create as create_folder
     from foveate.server.http.serving import run
     from foveate.server.http.settings import Settings
 
-    def greet(url: str) -> None:
-        _greet(call, Service(url, 0), no_browser)
-        say("Ctrl-C ends it.")
+    def on_start(url: str) -> None:
+        _open_pages(call, Service(url, 0), no_browser)
+        say("press Ctrl-C to stop.")
 
     with call.open() as engine:
-        make_folder(place)
-        run(engine, Settings(tokens=place.tokens_file), port, place.service_file, greet)
+        create_folder(place)
+        run(engine, Settings(tokens=place.tokens_file), port, place.service_file, on_start)
 
 
-def _greet(call: Call, service: Service, no_browser: bool) -> None:
+def _open_pages(call: Call, service: Service, no_browser: bool) -> None:
     import webbrowser
 
     address = service.url + PAGES
@@ -99,12 +108,12 @@ def _greet(call: Call, service: Service, no_browser: bool) -> None:
     else:
         click.echo(address)
     if service.token:
-        say("it asks for a token: `foveate token create NAME` makes one.")
-    if not no_browser:  # beside: a browser of the terminal ends when it is left
+        say("it asks for a token: `foveate token create NAME` creates one.")
+    if not no_browser:  # in a thread, because a browser in the terminal returns only when it is closed
         Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
 
-def _refuse_unable() -> None:
+def _refuse_missing_packages() -> None:
     if any(find_spec(package) is None for package in ("fastapi", "uvicorn", "limits", "prometheus_client", "jinja2")):
         raise InputError("The service needs further packages: `pip install foveate[server]`.")
 

@@ -1,4 +1,4 @@
-"""`token`: who may use the service of a project."""
+"""`foveate token`: who may use the service of a project."""
 
 from __future__ import annotations
 
@@ -8,95 +8,93 @@ from typing import Any
 import click
 
 from foveate.cli.call import Call, Verb, VerbGroup, pass_call, say
+from foveate.cli.render import print_lines, table
+from foveate.clock import is_age, now, parse_time
 from foveate.errors import InputError
 from foveate.server.tokens import SCOPES, Token, Tokens
 
-
-def _tokens(call: Call) -> Tokens:
-    from foveate.project.project import create as make_folder
-
-    place = call.place()
-    if not place.has_store:
-        raise InputError("there is no store here. Create one with `foveate init`.")
-    make_folder(place)  # tokens are kept where the service runs
-    return Tokens(place.tokens_file)
+DEFAULT_SCOPES = tuple(scope for scope in SCOPES if scope != "admin")
 
 
-def _until(text: str) -> int:
-    """A time, or how long from now."""
-    from foveate.clock import is_age, now, parse_time
-
+def parse_expiry(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """Parse a time, or a duration from now such as `30d`."""
+    if value is None:
+        return None
     current = now()
-    time = parse_time(text, "--expires", current=current)
-    return 2 * current - time if is_age(text) else time
+    time = parse_time(value, "--expires", current=current)
+    return 2 * current - time if is_age(value) else time
 
 
-@click.group(cls=VerbGroup)
-def token() -> None:
-    """Make, list and revoke tokens for the service."""
+@click.group(cls=VerbGroup, invoke_without_command=True)
+@pass_call
+def token(call: Call) -> None:
+    """List the tokens of the service, without their secrets."""
+    tokens = _tokens(call).list()
+    if call.as_json:
+        call.print_json({"tokens": [_public(each) for each in tokens]})
+        return
+    if not tokens:
+        say("there are no tokens yet. `foveate token create NAME` creates one.")
+        return
+
+    def expiry(token: Token) -> str:
+        return f"{token.expires} (expired)" if token.is_expired(now()) else token.expires or ""
+
+    heads = ("id", "name", "project", "user", "agent", "allows", "expires")
+    rows = [
+        (each.id, each.name, each.project, each.user or "", each.agent or "", " ".join(each.scopes), expiry(each))
+        for each in tokens
+    ]
+    print_lines(table(heads, rows, left=len(heads)))
 
 
 @token.command("create", cls=Verb)
 @click.argument("name")
-@click.option("--scope", "scopes", multiple=True, metavar="SCOPE", help=f"What it allows: {', '.join(SCOPES)}. Repeatable.")
-@click.option("--for-user", "user", metavar="NAME", help="Speaks for this user alone; else for any that a request names.")
-@click.option("--for-agent", "agent", metavar="NAME", help="Speaks for this agent alone.")
-@click.option("--expires", type=_until, metavar="TIME", help="Ends then: 2027-01-31, or 30d from now.")
+@click.option("--allow", "allowed", multiple=True, metavar="SCOPE", help=f"{', '.join(SCOPES)}. Repeatable.")
+@click.option("--agent", metavar="NAME", help="Bind the token to this agent.")
+@click.option("--expires", callback=parse_expiry, metavar="TIME", help="When it expires: 2027-01-31, or 30d from now.")
 @pass_call
-def create(call: Call, name: str, scopes: tuple[str, ...], **options: Any) -> None:
-    """Make a token; prints it, this once.
+def create(call: Call, name: str, allowed: tuple[str, ...], agent: str | None, expires: int | None) -> None:
+    """Create a token and print it, once.
 
-    `foveate token create ci --scope context:read --expires 90d`. Without --scope, all but admin. It is for one project, this
-    one or that of --project: its holder sees no other. The file keeps its hash.
+    `foveate token create ci --allow context:read --expires 90d`. Without --allow, it allows everything but admin. A token is
+    for one project, this one or that of --project, and with --user or --agent for one user or agent; otherwise it speaks for
+    any that a request names. Only its hash is stored.
     """
-    wanted = scopes or [scope for scope in SCOPES if scope != "admin"]
-    made, secret = _tokens(call).create(name, wanted, call.project_name(), **options)
+    created, secret = _tokens(call).create(
+        name, allowed or DEFAULT_SCOPES, call.project_name(), user=call.user, agent=agent, expires=expires
+    )
     if call.as_json:
-        call.print_json({"token": secret, **_public(made)})
+        call.print_json({"token": secret, **_public(created)})
         return
     click.echo(secret)
-    say(f"token {made.id} for {made.name!r}: {', '.join(made.scopes)}. It is not shown again.")
-
-
-@token.command("list", cls=Verb)
-@pass_call
-def list_(call: Call) -> None:
-    """List the tokens, without their secrets."""
-    from foveate.clock import now
-
-    found = _tokens(call).list()
-    if call.as_json:
-        call.print_json({"tokens": [_public(one) for one in found]})
-        return
-    if not found:
-        say("there are no tokens. `foveate token create NAME` makes one.")
-        return
-    from foveate.cli.render import print_lines, table
-
-    def ends(one: Token) -> str:
-        return f"{one.expires} (expired)" if one.is_expired(now()) else one.expires or ""
-
-    heads = ("id", "name", "project", "user", "agent", "scopes", "expires")
-    rows = [
-        (one.id, one.name, one.project, one.user or "", one.agent or "", " ".join(one.scopes), ends(one)) for one in found
-    ]
-    print_lines(table(heads, rows, left=len(heads)))
+    say(f"token {created.id} for {created.name!r} allows {', '.join(created.scopes)}. It is not shown again.")
 
 
 @token.command("revoke", cls=Verb)
 @click.argument("id")
 @pass_call
 def revoke(call: Call, id: str) -> None:
-    """Have a token end now, also in a running service."""
-    gone = _tokens(call).revoke(id)
+    """End a token now, also in a running service."""
+    revoked = _tokens(call).revoke(id)
     if call.as_json:
-        call.print_json({"revoked": gone.id})
+        call.print_json({"revoked": revoked.id})
     else:
-        click.echo(f"{gone.id}  revoked")
+        click.echo(f"{revoked.id}  revoked")
 
 
-def _public(one: Token) -> dict[str, Any]:
-    return {name: value for name, value in asdict(one).items() if name != "hash"}
+def _tokens(call: Call) -> Tokens:
+    from foveate.project.project import create as create_folder
+
+    place = call.place()
+    if not place.has_store:
+        raise InputError("there is no store here. Create one with `foveate init`.")
+    create_folder(place)  # tokens are stored where the service runs, also if the records are in a database
+    return Tokens(place.tokens_file)
+
+
+def _public(token: Token) -> dict[str, Any]:
+    return {name: value for name, value in asdict(token).items() if name != "hash"}
 
 
 VERBS: dict[str, Any] = {"token": token}
