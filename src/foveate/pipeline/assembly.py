@@ -106,9 +106,7 @@ def line_notes(candidate: Candidate) -> list[str]:
 
 def _conflict_note(record: Record, other: Record) -> str:
     day, other_day = iso(record.valid_from)[:10], iso(other.valid_from)[:10]
-    if day == other_day:
-        return f"{day}; something else was said the same day"
-    return f"{day}; {other_day} {'said' if other.valid_from < record.valid_from else 'says'} otherwise"
+    return f"{day}; conflicts with another {other.kind} from {other_day}"
 
 
 def count_line(candidate: Candidate, counter: str) -> dict[Level, int]:
