@@ -33,7 +33,7 @@ class Arg:
     metavar: str = ""
     minimum: int | None = None
     complete: str = ""
-    """Which names the shell completes: `profiles` or `kinds`."""
+    """Which names the shell completes: `profiles`, `kinds` or `tasks`."""
 
 
 class HasId(Protocol):
@@ -126,9 +126,9 @@ class TaskFields(TypedDict, total=False):
     objective: Annotated[str, Arg("What the task should achieve; defaults to its name.", "TEXT")]
     description: Annotated[str, Arg("Anything else that is useful to know.", "TEXT")]
     depends_on: Annotated[
-        Sequence[str], Arg("Task that must be completed first, or file to read first. Repeatable.", "TASK")
+        Sequence[str], Arg("Task that must be completed first, or file to read first. Repeatable.", "TASK", complete="tasks")
     ]
-    parent: Annotated[str | HasId | None, Arg("Task that this one is a part of.", "TASK")]
+    parent: Annotated[str | HasId | None, Arg("Task that this one is a part of.", "TASK", complete="tasks")]
     files: Annotated[Sequence[str | TaskFile], Arg("File that the task touches, as PATH[:OPERATION]. Repeatable.", "PATH")]
     steps: Annotated[Sequence[str | TaskStep], Arg("Step of the task. Repeatable, in order.", "TEXT")]
     acceptance_criteria: Annotated[Sequence[str], Arg("Condition under which the task is done. Repeatable.", "TEXT")]

@@ -6,12 +6,15 @@ import os
 import re
 import types
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import wraps
 from typing import Annotated, Any, Literal, TypedDict, Union, get_args, get_origin, get_type_hints
 
 import click
+from click.shell_completion import CompletionItem
 
-from foveate.cli.call import decode_text, read_text
+from foveate.cli.call import Call, decode_text, read_text
+from foveate.errors import FoveateError
 from foveate.options import Arg
 from foveate.records.kinds import KINDS, kind_of
 from foveate.types import Filters
@@ -39,6 +42,9 @@ def collect(into: str, specs: Sequence[OptionSpec]) -> Callable[[Function], Func
 
     return decorate
 
+
+SINGULAR = {"files": "file", "steps": "step", "tags": "tag"}
+"""Fields that list things, with the name of the option."""
 
 # --- declared in foveate.options -----------------------------------------------------------------------------------
 
@@ -68,7 +74,12 @@ def _spec(name: str, hint: Any) -> OptionSpec:
         attributes["type"] = int
     elif get_origin(alternatives[0]) is Literal:
         attributes["metavar"] = "|".join(get_args(alternatives[0]))
-    return f"--{name.replace('_', '-')}", name, attributes
+    return flag_of(name), name, attributes
+
+
+def flag_of(name: str) -> str:
+    """Return the flag of a field: its name, in the singular if the option takes one of several things at a time."""
+    return f"--{SINGULAR.get(name, name).replace('_', '-')}"
 
 
 def complete_kinds(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -83,14 +94,25 @@ def public_kinds() -> list[str]:
 
 def complete_profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Complete the name of a profile."""
-    from foveate.cli.call import Call
     from foveate.pipeline import profiles
 
     found = profiles.names(profiles.profile_dirs(Call().place().root))
     return [name for name in found if name.startswith(incomplete)]
 
 
-COMPLETIONS = {"kinds": complete_kinds, "profiles": complete_profiles}
+def complete_tasks(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return keys and ids of tasks; none if there is no store to ask."""
+    with suppress(FoveateError, OSError), Call().open() as engine:
+        return [
+            CompletionItem(ref, help=task.name)
+            for task in engine.tasks.list()
+            for ref in (task.record.key, task.id)
+            if ref and ref.startswith(incomplete)
+        ]
+    return []
+
+
+COMPLETIONS = {"tasks": complete_tasks, "kinds": complete_kinds, "profiles": complete_profiles}
 
 # --- filters -------------------------------------------------------------------------------------------------------
 

@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, cast
 
 import click
-from click.shell_completion import CompletionItem
 
 from foveate.cli.call import STDIN, Call, Function, Verb, VerbGroup, pass_call, read_text, say
-from foveate.cli.options import complete_profiles
+from foveate.cli.options import collect, complete_profiles, complete_tasks, declared, flag_of
 from foveate.cli.render import cut, pairs, print_lines, supports_utf8, table, text_line, width
 from foveate.clock import iso
-from foveate.errors import FoveateError, InputError, NotFound
+from foveate.errors import InputError, NotFound
 from foveate.operations import documents
-from foveate.options import Arg, Outcome, TaskFields, TaskStatus
+from foveate.options import Outcome, TaskFields, TaskStatus
 
 if TYPE_CHECKING:
     from foveate.engine import Engine
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     from foveate.tasks.learn import Learned
     from foveate.tasks.task import Task
 
-# Records, tasks and the engine are imported in functions: that takes as long as `foveate task --help` itself.
+# What a task is made of is imported in functions: it takes as long to import as the rest of `foveate task --help`.
 
 CURRENT = "current"
 """Names the task of the scope, or else the goal on top of the stack of its agent and session."""
@@ -42,51 +40,20 @@ RAW = "raw"
 EXIT_UNREADABLE = 2
 EXIT_NO_TASK = 3
 
-SINGULAR = {"files": "file", "steps": "step", "tags": "tag"}
-"""Fields that list things, whose option takes one of them at a time."""
-
 PUSHED_FIELDS = {"objective"}
 """Fields of a task that is pushed onto the stack."""
 
 
-def complete_tasks(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return keys and ids of tasks; none if there is no store to ask."""
-    with suppress(FoveateError, OSError), Call().open() as engine:
-        return [
-            CompletionItem(ref, help=task.name)
-            for task in engine.tasks.list()
-            for ref in (task.record.key, task.id)
-            if ref and ref.startswith(incomplete)
-        ]
-    return []
-
-
-def task_fields(function: Function) -> Function:
-    """Add an option for each field of a task. Names and help texts are those of `foveate.options.TaskFields`."""
-    for name, hint in reversed(get_type_hints(TaskFields, include_extras=True).items()):
-        value_type, arg = hint.__origin__, next(each for each in hint.__metadata__ if isinstance(each, Arg))
-        metavar = "|".join(get_args(value_type)) if get_origin(value_type) is Literal else arg.metavar
-        function = click.option(
-            f"--{SINGULAR.get(name, name).replace('_', '-')}",
-            name,
-            metavar=metavar,
-            multiple=get_origin(value_type) is Sequence,
-            shell_complete=complete_tasks if arg.metavar == "TASK" else None,
-            help=arg.help,
-        )(function)
-    return function
-
-
-def given_fields(fields: TaskFields) -> TaskFields:
+def task_values(fields: TaskFields) -> TaskFields:
     """Return the fields that were named. An empty text clears a list; `-` as the objective reads stdin."""
-    given: dict[str, Any] = {name: value for name, value in fields.items() if value not in (None, ())}
-    for name, value in given.items():
-        given[name] = tuple(filter(None, value)) if isinstance(value, tuple) else value
-    if "objective" in given:
-        given["objective"] = read_text(given["objective"])
-    if given.get("parent") == "":
-        given["parent"] = None
-    return cast(TaskFields, given)
+    values: dict[str, Any] = dict(fields)
+    for name, value in fields.items():
+        values[name] = tuple(filter(None, value)) if isinstance(value, tuple) else value
+    if "objective" in values:
+        values["objective"] = read_text(values["objective"])
+    if values.get("parent") == "":
+        values["parent"] = None
+    return cast(TaskFields, values)
 
 
 def task_argument(*, required: bool = True) -> Callable[[Function], Function]:
@@ -109,16 +76,16 @@ def task() -> None:
 @task.command("add", cls=Verb, scoped=True)
 @click.argument("name")
 @click.option("--key", help="Name of your own by which the task is found again; adding it again changes nothing.")
-@task_fields
+@collect("fields", declared(TaskFields, *TaskFields.__annotations__))
 @click.option("--push", is_flag=True, help="Start it as a part of the current task, and make it the current one.")
 @pass_call
-def add(call: Call, name: str, key: str | None, push: bool, **fields: Unpack[TaskFields]) -> None:
+def add(call: Call, name: str, key: str | None, push: bool, fields: TaskFields) -> None:
     """Add a task and print its id.
 
     `foveate task add "Add login" --acceptance-criteria "A wrong password gives 401" --depends-on user-model`. As the
     objective, `-` reads stdin. A task that is pushed has a name and an objective only.
     """
-    given = given_fields(fields)
+    given = task_values(fields)
     if push:
         _refuse_with_push([*given, *(["key"] if key else [])])
     with call.open() as engine:
@@ -138,7 +105,7 @@ def add(call: Call, name: str, key: str | None, push: bool, **fields: Unpack[Tas
 
 
 def _refuse_with_push(names: Iterable[str]) -> None:
-    flags = [f"--{SINGULAR.get(name, name).replace('_', '-')}" for name in names if name not in PUSHED_FIELDS]
+    flags = [flag_of(name) for name in names if name not in PUSHED_FIELDS]
     if flags:
         raise click.UsageError(
             f"--push takes a name and an objective only. Leave out {', '.join(flags)}, or edit the task later"
@@ -264,16 +231,16 @@ def _print_handoff(call: Call, engine: Engine, ref: str) -> None:
 @click.option("--name", metavar="TEXT", help="Name of the task.")
 @click.option("--status", metavar="open|active|blocked", help="Status; `task done` and `task fail` set the others.")
 @click.option("--reason", metavar="TEXT", default="", help="Why the task is blocked; `-` reads stdin.")
-@task_fields
+@collect("fields", declared(TaskFields, *TaskFields.__annotations__))
 @pass_call
-def edit(call: Call, ref: str, name: str | None, status: Any, reason: str, **fields: Unpack[TaskFields]) -> None:
+def edit(call: Call, ref: str, name: str | None, status: Any, reason: str, fields: TaskFields) -> None:
     """Change the fields or the status of a task.
 
     `foveate task edit login --status blocked --reason "There is no test account"`. Fields that are not named stay as they
     are. A list replaces the earlier one, and an empty text clears it: --depends-on "".
     """
     with call.open() as engine:
-        changed = engine.tasks.edit(ref, name=name, status=status, reason=read_text(reason), **given_fields(fields))
+        changed = engine.tasks.edit(ref, name=name, status=status, reason=read_text(reason), **task_values(fields))
         waiting = _keys(engine, changed.waiting_for) if status == "active" else {}
     _print_changed(call, changed)
     if waiting:
