@@ -17,7 +17,7 @@ from fastapi.routing import APIRoute
 import foveate
 from foveate import Kind, Source, testing
 from foveate.code import languages
-from foveate.pipeline.sources import SHIPPED, SlotRequest, SourceContext
+from foveate.pipeline.sources import BUILTIN_SOURCES, SlotRequest, SourceContext
 from foveate.records import render
 from foveate.records.kinds import KINDS, Field
 from foveate.server.http.routes import records
@@ -71,7 +71,7 @@ def test_a_source_added_as_described_fills_a_slot() -> None:
         "Iterator": Iterator, "Candidate": Candidate,
     }  # fmt: skip
     exec(snippet("A source", "python"), names)
-    assert "issues" not in {source.name for source in SHIPPED}
+    assert "issues" not in {source.name for source in BUILTIN_SOURCES}
     with testing.engine(sources=[names["Issues"]()]) as engine:
         engine.add("issue", "Customers are charged twice", data={"title": "Charged twice"})
         slot = {"source": "issues", "heading": "Issues", "share": 10}

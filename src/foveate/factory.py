@@ -1,4 +1,4 @@
-"""`foveate.open`: from a path or a database's URL to an engine, with the project's settings filled in."""
+"""`foveate.open`: open the engine of a project, by path or by the URL of a database, with the project's settings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from foveate.text.tokens import Counter
 from foveate.text.tokens import register as register_counter
 from foveate.types import Scope
 
-NONE = "none"
+SWITCHED_OFF = "none"
 """Setting that switches an embedder or a language model off."""
 
 if TYPE_CHECKING:
@@ -168,24 +168,24 @@ def _place(path: str | Path, store: str | None) -> locations.ProjectLocation:
 
 
 def _workspace(place: locations.ProjectLocation, wanted: bool | None, allow: AllowList | None) -> Workspace | None:
-    given = place.settings.get("code", {})
-    enabled = given.get("enabled") if wanted is None else wanted
+    code_settings = place.settings.get("code", {})
+    enabled = code_settings.get("enabled") if wanted is None else wanted
     if enabled is False or not (enabled or place.has_code) or not place.folder.is_dir():
         return None
     from foveate.code.snapshot import CodeSettings, Workspace
     from foveate.code.walk import MAX_FILES  # parser and index: only for those who have code
 
     settings = CodeSettings(
-        include=tuple(given.get("include", ())),
-        exclude=tuple(given.get("exclude", ())),
-        max_files=given.get("max_files", MAX_FILES),
+        include=tuple(code_settings.get("include", ())),
+        exclude=tuple(code_settings.get("exclude", ())),
+        max_files=code_settings.get("max_files", MAX_FILES),
         project=place.settings.get("project", {}),
     )
     return Workspace(place.code_root, place.index_file, settings, allow)
 
 
 def _embedder(chosen: str | Embedder | None) -> Embedder | None:
-    if not chosen or chosen == NONE:
+    if not chosen or chosen == SWITCHED_OFF:
         return None
     from importlib.util import find_spec
 
@@ -197,7 +197,7 @@ def _embedder(chosen: str | Embedder | None) -> Embedder | None:
 
 
 def _llm(chosen: str | LLM | None, folder: Path) -> LLM | None:
-    if not chosen or chosen == NONE:
+    if not chosen or chosen == SWITCHED_OFF:
         return None
     if not isinstance(chosen, str):
         return chosen

@@ -13,7 +13,7 @@ from cli_kit import run
 from foveate import BudgetError, InputError
 from foveate.agents import ContextStrategy, strategy_of
 from foveate.errors import ProfileError
-from foveate.pipeline.sources.parts import fenced, file_line, step_text
+from foveate.pipeline.sources.parts import code_fence, file_line, step_text
 from worlds import open_engine
 
 PATCH = "diff --git a/{0} b/{0}\n--- a/{0}\n+++ b/{0}\n@@ -1 +1 @@\n-a\n+{1}\n"
@@ -141,7 +141,7 @@ def test_a_step_has_its_number(step: Any, text: str) -> None:
 
 
 def test_a_fence_is_longer_than_those_in_it() -> None:
-    assert fenced("a ```` b").splitlines()[0] == "`````"
+    assert code_fence("a ```` b").splitlines()[0] == "`````"
 
 
 # --- the command line --------------------------------------------------------------------------------------------------

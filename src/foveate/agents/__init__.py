@@ -1,7 +1,7 @@
 """Strategies of agents: how the context of an architect, a developer, a reviewer or your own agent is compiled."""
 
 from foveate.agents.strategies import (
-    SHIPPED,
+    BUILTIN_STRATEGIES,
     Agent,
     Architect,
     ArchitectContextStrategy,
@@ -16,7 +16,7 @@ from foveate.agents.strategies import (
 )
 
 __all__ = [
-    "SHIPPED",
+    "BUILTIN_STRATEGIES",
     "Agent",
     "Architect",
     "ArchitectContextStrategy",

@@ -1,8 +1,8 @@
-"""A context strategy for each agent (002).
+"""A context strategy for each agent (spec 002).
 
-A strategy is a profile: the system prompt, the slots and where they are filled from. `engine.context(profile="developer")`
-gives the same context. A strategy adds code only for what a profile cannot say: sections that are worked out, a question, or
-messages of its own. All of it goes through `engine.context`, so budget, receipts, `why` and replay apply as always.
+A strategy uses a profile, which has the system prompt and the slots: `engine.context(profile="developer")` returns the same
+context. A strategy adds code only for what a profile cannot express: computed sections, a question, or its own messages. All
+of it goes through `engine.context`, so that budget, receipts, `why` and replay apply.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ log = logging.getLogger("foveate.agents")
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a strategy reads: the store, as one agent sees it in one session and task."""
+    """The store as an agent sees it in a session and a task. Strategies read it."""
 
     engine: Engine
     scope: Scope
@@ -46,9 +46,9 @@ class State:
             if self.scope.task is not None:
                 named = lookup(reader, self.scope.task)
                 return named if named is not None and named.kind == "task" else None
-            own = current(reader)
-        if own is not None:
-            return own
+            task = current(reader)
+        if task is not None:
+            return task
         with self.engine.store.data.reader(replace(self.scope, agent=None)) as reader:
             return current(reader)
 
@@ -85,10 +85,10 @@ class CompiledContext:
 
 
 class ContextStrategy:
-    """Compiles the context of one agent from its profile.
+    """Compile the context of an agent from its profile.
 
-    `ContextStrategy("writer")` is a whole strategy if the profile `writer` says everything. Override `sections` for text
-    that has to be worked out, and `messages` for an agent that writes every message itself.
+    `ContextStrategy("writer")` uses the profile `writer` as it is. Override `sections` to add computed text, and `messages`
+    for an agent that writes every message itself.
     """
 
     agent: ClassVar[str] = ""
@@ -98,7 +98,7 @@ class ContextStrategy:
     def __init__(self, agent: str = "") -> None:
         self.name = agent or self.agent
         if not self.name:
-            raise InputError(f"{type(self).__name__} names no agent; set its class attribute `agent`.")
+            raise InputError(f"{type(self).__name__} has no agent. Set its class attribute `agent`.")
 
     # --- to override -------------------------------------------------------------------------------------------
 
@@ -127,7 +127,7 @@ class ContextStrategy:
         subject = state.task
         options["agent"], options["profile"] = self.name, self.profile or self.name
         options["task"] = subject.id if subject else task
-        options["extra"] = self.given(engine, session=session, task=task)
+        options["extra"] = self.extra_texts(engine, session=session, task=task)
         context = engine.context(self.question(state), **options)
         compiled = CompiledContext(context, self._own_messages(context))
         self._log(compiled)
@@ -143,7 +143,7 @@ class ContextStrategy:
         scope = replace(mine, agent=self.name, session=session or mine.session, task=task or mine.task)
         return State(engine, scope)
 
-    def given(
+    def extra_texts(
         self, engine: Engine, *, session: str | None = None, task: str | None = None
     ) -> dict[str, list[dict[str, str]]]:
         """Return the sections as extra texts by slot. A replay of a context with such sections needs them again."""
@@ -163,15 +163,15 @@ class ContextStrategy:
     def issue_summary(self, state: State) -> str | None:
         """Return the title of the issue, a blank line and its description, or None without an issue."""
         issue = state.newest("issue")
-        return None if issue is None else parts.titled(issue)
+        return None if issue is None else parts.titled_text(issue)
 
     def _own_messages(self, context: Context) -> tuple[Message, ...]:
         own = tuple(self.messages(context))
         used, ceiling = tokens.count_messages(own, context.counter), context.budget.ceiling
         if own and used > ceiling:
             raise BudgetError(
-                f"The messages of {self.name!r} take {used} tokens, and {ceiling} may be used. Shorten them, or raise the "
-                "budget.",
+                f"The messages of {self.name!r} have {used} tokens, more than the {ceiling} of the budget. Shorten them, or "
+                "raise the budget.",
                 short=used - ceiling,
             )
         return own
@@ -218,11 +218,11 @@ class Agent(Generic[Answer]):
         return self.driver(self.strategy.to_messages(compiled), schema)
 
 
-# --- the shipped agents --------------------------------------------------------------------------------------------
+# --- built-in agents -----------------------------------------------------------------------------------------------
 
 
 class ArchitectContextStrategy(ContextStrategy):
-    """002: the issue's title and description, and the design if there is one."""
+    """Strategy of spec 002: the issue's title and description, and the design if there is one."""
 
     agent = "architect"
 
@@ -232,20 +232,20 @@ class ArchitectContextStrategy(ContextStrategy):
 
 
 class _TaskStrategy(ContextStrategy):
-    """A strategy that needs a task: without one, its profile says so."""
+    """A strategy that needs a task. Its profile has the error for a missing one."""
 
     def question(self, state: State) -> str | None:
         return None if state.task is not None else "the current task"
 
 
 class DeveloperContextStrategy(_TaskStrategy):
-    """002: the current task, its file operations, its steps."""
+    """Strategy of spec 002: the current task, its file operations and its steps."""
 
     agent = "developer"
 
 
 class ReviewerContextStrategy(_TaskStrategy):
-    """002: the latest change file by file, the task's description, its acceptance criteria."""
+    """Strategy of spec 002: the latest change file by file, the task's description and its acceptance criteria."""
 
     agent = "reviewer"
 
@@ -262,7 +262,7 @@ class Reviewer(Agent[Answer]):
     context_strategy = ReviewerContextStrategy
 
 
-SHIPPED: tuple[type[ContextStrategy], ...] = (
+BUILTIN_STRATEGIES: tuple[type[ContextStrategy], ...] = (
     ArchitectContextStrategy,
     DeveloperContextStrategy,
     ReviewerContextStrategy,
@@ -270,5 +270,5 @@ SHIPPED: tuple[type[ContextStrategy], ...] = (
 
 
 def strategy_of(agent: str) -> ContextStrategy:
-    """Return the shipped strategy of an agent, else one that uses the profile of that name."""
-    return next((strategy() for strategy in SHIPPED if strategy.agent == agent), None) or ContextStrategy(agent)
+    """Return the built-in strategy of an agent, else one that uses the profile of that name."""
+    return next((strategy() for strategy in BUILTIN_STRATEGIES if strategy.agent == agent), None) or ContextStrategy(agent)

@@ -1,4 +1,4 @@
-"""The engine: stored state in, a context for each call out. Open one with `foveate.open`."""
+"""The engine: computes a context for each call from stored state. Open one with `foveate.open`."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ DEBUG_VARIABLE = "FOVEATE_DEBUG_CONTEXT"
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedParts:
     """The parts that an engine shares with every scoped view of it."""
 
     pipeline: Pipeline
@@ -119,7 +119,8 @@ class Engine:
             root=root,
             count_pools=debug,
         )
-        self._shared = Shared(pipeline, Defaults(profile, budget, workspace is not None), Cache(cache_seconds), llm, debug)
+        defaults = Defaults(profile, budget, workspace is not None)
+        self._shared = SharedParts(pipeline, defaults, Cache(cache_seconds), llm, debug)
         self._is_view = False
         self._compose(data, thresholds, root, workspace)
 
@@ -164,7 +165,7 @@ class Engine:
 
     async def acontext(self, query: str | None = None, **options: Unpack[ContextOptions]) -> Context:
         """Compute a context in a thread, for async callers."""
-        import asyncio  # a tenth of the start-up of a command that never needs it
+        import asyncio  # takes a tenth of the start-up of a command, and none needs it
 
         return await asyncio.to_thread(self.context, query, **options)
 
@@ -221,7 +222,7 @@ class Engine:
         return Refresh(fresh, reason, detail, match)
 
     def _run_in_least_budget(self, plan: Plan, reader: Reader, warnings: Sequence[str], began: float) -> Context:
-        """Run a plan in its budget, or in the least that what must be kept needs (004: censors and frame stay)."""
+        """Run a plan in its budget, or in the smallest in which the `keep` slots fit (spec 004: censors and frame stay)."""
         try:
             return self._run_plan(plan, reader, warnings, began)
         except BudgetError as error:
@@ -231,7 +232,7 @@ class Engine:
             return self._run_plan(larger, reader, warnings, began)
 
     def _compute(self, query: str | None, options: Mapping[str, Any]) -> Context:
-        """Run the line once: one request, one snapshot, one context."""
+        """Compute a context from one request and one snapshot."""
         began = perf_counter()
         request, vector, warnings = self._resolve(query, options)
         with self._data.reader(request.scope) as reader:
@@ -246,7 +247,7 @@ class Engine:
         if cache.enabled:
             current, at = self._data.clock(), options.get("now")
             request_time = current if at is None else parse_time(at, "now", current=current)
-            options = {**options, "now": cache.rounded(request_time)}
+            options = {**options, "now": cache.round_up(request_time)}
         request = resolve_request(query, options, self._data, self._shared.defaults, scope)
         return request, *self._query_vector(request)
 
@@ -396,14 +397,14 @@ class Engine:
 
     def expand(self, id: str, *, max_tokens: int | None = None) -> Message:
         """Return one item in full as a user message; it counts as a use. Code has ids like `code:PATH::NAME`."""
-        text = self._expanded(id)
+        text = self._full_text(id)
         if max_tokens is not None:
             from foveate.text.compress import compress
 
             text = compress(text, max_tokens, counter=self._data.rules.counter)
         return {"role": "user", "content": text}
 
-    def _expanded(self, id: str) -> str:
+    def _full_text(self, id: str) -> str:
         if id.startswith(CODE_ID_PREFIXES):
             from foveate.pipeline.sources.code import record_by_id  # loads the parser
 
@@ -413,7 +414,7 @@ class Engine:
         if source is not None:
             return self._data.render(source.recall(id, self.scope, self._data.clock()))
         record = self.get(id)
-        if record.data.get("archived"):  # its text before it was archived
+        if record.data.get("archived"):  # archiving shortened the text; its history has the original
             before = [step.before for step in self.history(id) if step.verb == "archive" and step.before is not None]
             record = before[-1] if before else record
         self._memory.count_uses([id])

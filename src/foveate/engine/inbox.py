@@ -45,10 +45,10 @@ class Inbox:
         """List what needs a decision, newest first."""
         with self._memory.data.project_reader() as project:
             disputed, _ = project.page(MAX_REVIEWS, NO_FILTERS, status="disputed", after=0)
-            proposed = _proposed(project)
+            proposed = _proposed_rules(project)
         with self._memory.data.reader() as reader:
             reviews = [*proposed, *(Review(record.id, "disputed", record) for record in disputed)]
-            reviews += [*_conflicts(reader), *_flagged(reader), *_questions(reader)]
+            reviews += [*_conflicts(reader), *_flagged_procedures(reader), *_questions(reader)]
         unique = {review.id: review for review in reviews}
         return sorted(unique.values(), key=lambda review: -review.record.created)[:limit]
 
@@ -114,12 +114,12 @@ def _questions(reader: Reader) -> list[Review]:
     return [Review(record.id, "question", record) for record in questions if record.status == "active"]
 
 
-def _flagged(reader: Reader) -> list[Review]:
+def _flagged_procedures(reader: Reader) -> list[Review]:
     procedures = reader.recent(("procedure",), MAX_REVIEWS, NO_FILTERS)
     return [Review(r.id, "flagged", r) for r in procedures if r.status == "active" and r.data.get("review")]
 
 
-def _proposed(reader: ProjectReader) -> list[Review]:
+def _proposed_rules(reader: ProjectReader) -> list[Review]:
     filters = Filters(kinds=("note",), tags=(PROPOSAL_TAG,))
     notes, _ = reader.page(MAX_REVIEWS, filters, status="active", after=0)
     return [Review(note.id, "proposed", note, proposed_kind(note)) for note in notes if proposed_kind(note)]

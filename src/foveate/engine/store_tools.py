@@ -35,7 +35,7 @@ NO_LLM_MESSAGE = 'No language model is set. Set one in .foveate/config.toml: sum
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stats:
-    """What a project holds and how well its contexts serve, as far as a scope may see it."""
+    """Figures about the records and contexts of a project that a scope may see."""
 
     project: str
     revision: str
@@ -49,9 +49,9 @@ class Stats:
     vectors: int
     claims: ClaimStats
     contexts: ContextStats
-    """001's statistics over the latest contexts."""
+    """Statistics of spec 001 over the latest contexts."""
     metrics: Mapping[str, Metric]
-    """004's metrics by name, each with its target."""
+    """Metrics of spec 004 by name, each with its target."""
     days: tuple[DayMetrics, ...] = ()
     """Figures of each of the last days, oldest first; empty unless they were asked for."""
     days_cut: bool = False
@@ -60,7 +60,7 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class VectorStats:
-    """How many records have a vector of the configured embedder."""
+    """Number of records with and without a vector of the configured embedder."""
 
     embedder: str | None
     stored: int

@@ -3,7 +3,7 @@
 1. `keep` slots get their base size. If all of them together do not fit, they step down to their shortest items. They take
    tokens of other slots only if even those do not fit into their base size.
 2. Slots with a fixed size get at most that. 3. Slots with a share divide the rest: each gets enough for its best item, then
-   its share. What is left goes to the slots that can use it.
+   its share. The rest goes to the slots that can use it.
 
 The order in which slots get tokens depends on the profile and on the candidates, never on the total. So a larger total gives
 no slot less, and no slot loses its best item.

@@ -24,33 +24,33 @@ class Cache(Generic[Computed]):
         self.enabled = seconds > 0
         self._ttl = max(1, round(seconds * 1000))
         self._size = size
-        self._held: OrderedDict[str, tuple[int, Computed]] = OrderedDict()
+        self._entries: OrderedDict[str, tuple[int, Computed]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def rounded(self, now: int) -> int:
+    def round_up(self, now: int) -> int:
         """Return the clock that all requests of one period share. Rounded up, so that a record just written is valid."""
         return -(-now // self._ttl) * self._ttl
 
     def get(self, key: str) -> Computed | None:
         with self._lock:
-            held = self._held.get(key)
-        return held[1] if held else None
+            entry = self._entries.get(key)
+        return entry[1] if entry else None
 
     def put(self, key: str, now: int, context: Computed) -> None:
         """Cache a context until the end of its period; those of earlier periods are dropped."""
         with self._lock:
-            for old in [name for name, (at, _) in self._held.items() if at < now]:
-                del self._held[old]
-            self._held[key] = (now, context)
-            while len(self._held) > self._size:
-                self._held.popitem(last=False)
+            for old in [name for name, (at, _) in self._entries.items() if at < now]:
+                del self._entries[old]
+            self._entries[key] = (now, context)
+            while len(self._entries) > self._size:
+                self._entries.popitem(last=False)
 
     def clear(self) -> None:
         with self._lock:
-            self._held.clear()
+            self._entries.clear()
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._entries)
 
 
 def cache_key(plan: Plan, revision: str, generation: str = "") -> str:

@@ -15,7 +15,7 @@ from foveate.text.analysis import NEGATIONS
 from foveate.types import Record
 
 BLOCKING_HASHES = 3
-"""Hashes of a sketch that are blocking keys. Of two texts that are 85 % alike, one pair in 300 shares none of them."""
+"""Hashes of a sketch that are blocking keys. One in 300 pairs of texts that are 85 % alike shares none of them."""
 
 MIN_SKETCH_OVERLAP = 0.75
 """Share of their hashes that two sketches must have in common before the texts are compared."""

@@ -101,7 +101,7 @@ def _violated_bound(record: Record, now: int) -> str:
 def _selection_key(candidate: Candidate, slot: Slot) -> tuple[bool, bool, float, bool, float]:
     """Return the sort key of a candidate: `keep` slots first, then stable slots, then by priority of the slot and by score.
 
-    Of two duplicates, the earlier one is shown. Candidates whose file is gone come last in their slot.
+    The first of several duplicates is shown. Candidates whose file is gone come last in their slot.
     """
     if slot.stable:
         # Scores can depend on the question, and a stable section must not: it keeps the order of its source.

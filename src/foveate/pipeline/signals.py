@@ -119,7 +119,7 @@ def extract_signals(
 
 
 def _words(text: str, paths: Sequence[str]) -> list[str]:
-    """Return the words of a text. Of a path, only its significant words count: not `src`, and not the extension."""
+    """Return the words of a text. A path contributes its significant words only: not `src`, and not the extension."""
 
     def replace_path(match: re.Match[str]) -> str:
         return significant_path_words(match[0]) if match[0].rstrip(".") in paths else match[0]

@@ -114,7 +114,7 @@ def definition_line(symbol: Symbol, code: CodeSnapshot, scope: Scope, remark: st
 
 
 def record_by_id(id: str, code: CodeSnapshot, scope: Scope) -> Record:
-    """Return the code that an id of a context names, in full and as it is now. Of an outline, return the file."""
+    """Return the code that an id of a context names, in full and as it is now. An outline gives its file."""
     prefix, _, rest = id.partition(":")
     path, _, name = rest.partition("::")
     record = None

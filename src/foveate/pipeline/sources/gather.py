@@ -203,14 +203,14 @@ def _in_slot_order(answers: Iterable[Iterable[Candidate]], profile: Profile) -> 
     for candidate in (candidate for answer in answers for candidate in answer if candidate.slot in place):
         key = (candidate.slot, candidate.record.id)
         if candidate.slot in several and key in first:
-            found[first[key]] = _merged(found[first[key]], candidate)
+            found[first[key]] = _merge(found[first[key]], candidate)
         else:
             first[key] = len(found)
             found.append(candidate)
     return sorted(found, key=lambda candidate: place[candidate.slot])
 
 
-def _merged(one: Candidate, other: Candidate) -> Candidate:
+def _merge(one: Candidate, other: Candidate) -> Candidate:
     """Return the same record for the same slot from two sources as one candidate with the features of both."""
     features = {name: max(one.features.get(name, 0.0), value) for name, value in other.features.items()}
     return replace(

@@ -31,10 +31,10 @@ def stored_id(id: str) -> str:
 def parts_of(record: Record, field: str = "") -> list[Record]:
     """Return the parts of a record: one field of a task, a change file by file, anything else as title and text."""
     if record.kind == "change":
-        texts = [fenced(file, "diff") for file in _DIFF_FILE.split(record.text) if file.strip()]
+        texts = [code_fence(file, "diff") for file in _DIFF_FILE.split(record.text) if file.strip()]
         return _parts(record, DIFF_PART, texts)
     if not field:
-        return _parts(record, TEXT_PART, [titled(record)])
+        return _parts(record, TEXT_PART, [titled_text(record)])
     if field == OBJECTIVE:
         return _parts(record, OBJECTIVE, [objective(record)])
     values = record.data.get(field) or ()
@@ -76,7 +76,7 @@ def _part(record: Record, id: str, text: str) -> Record:
 # --- how parts read ------------------------------------------------------------------------------------------------
 
 
-def titled(record: Record) -> str:
+def titled_text(record: Record) -> str:
     """Return a record's title, a blank line and its text."""
     return "\n\n".join(part for part in dict.fromkeys((title_of(record), record.text.strip())) if part)
 
@@ -102,13 +102,13 @@ def step_text(number: int, step: Any) -> str:
         return f"{number}. {one_line(step)}"
     lines = [f"{number}. {one_line(step.get('description') or step.get('text') or '')}".rstrip()]
     if step.get("code"):
-        lines.append(fenced(str(step["code"])))
+        lines.append(code_fence(str(step["code"])))
     if step.get("command"):
         lines.append(f"Run: `{_code(step['command'])}`")
     return "\n".join(lines)
 
 
-def fenced(text: str, language: str = "") -> str:
+def code_fence(text: str, language: str = "") -> str:
     """Return a text in a fence that is longer than any fence in it."""
     ticks = "```"
     while ticks in text:

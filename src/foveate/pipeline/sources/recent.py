@@ -25,11 +25,11 @@ class Recent(Source):
 
     def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
         for request in requests:
-            for n, record in enumerate(_latest(request, context)):
+            for n, record in enumerate(_latest_records(request, context)):
                 yield self.candidate(request, record, relevance=1.0 - n / request.limit)
 
 
-def _latest(request: SlotRequest, context: SourceContext) -> list[Record]:
+def _latest_records(request: SlotRequest, context: SourceContext) -> list[Record]:
     reader, filters, session = context.reader, context.request.filters, context.request.scope.session
     kinds = request.slot.kinds or tuple(name for name, kind in KINDS.items() if not (kind.is_rule or kind.is_internal))
     if session is None:
