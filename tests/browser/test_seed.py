@@ -58,8 +58,8 @@ def test_contexts_can_be_replayed_but_for_those_with_given_or_forgotten_texts(en
 
 
 def test_one_handoff_is_good_one_repaired_and_one_could_not_be_read(engine: Engine, seeded: Seeded) -> None:
-    rungs = [engine.get(seeded.names[f"handoff_{key}"]).data["rung"] for key in ("schema", "key", "store")]
-    assert rungs == ["yaml", "repaired yaml", "raw"]
+    methods = [engine.get(seeded.names[f"handoff_{key}"]).data["rung"] for key in ("schema", "key", "store")]
+    assert methods == ["yaml", "repaired yaml", "raw"]
 
 
 def test_files_are_set_aside_for_several_reasons(engine: Engine) -> None:

@@ -102,7 +102,7 @@ def test_the_skill_is_within_the_limits_and_teaches_what_there_is() -> None:
     named = {after for word, after in pairwise(words) if word == "foveate" and after in MODULES}
     assert {"show", "search", "context", "check", "add", "edit", "task"} <= named
     block = body[body.index("```handoff") : body.index("```\n", body.index("```handoff") + 5) + 4]
-    assert parse(block).rung == "yaml"
+    assert parse(block).method == "yaml"
     assert parse(block).handoff["gotchas"][0]["severity"] == "high"
 
 

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from ruamel.yaml import YAML
 
 from foveate.errors import InputError
-from foveate.tasks.handoff import STATUSES, Parsed, json_schema, parse
+from foveate.tasks.handoff import STATUSES, ParsedHandoff, json_schema, parse
 from foveate.tasks.handoff.normalize import Normalizer
 from foveate.tasks.handoff.notes import Notes
 from foveate.tasks.handoff.repair import rewrite_yaml
@@ -98,7 +98,7 @@ def validator() -> Draft202012Validator:
     return Draft202012Validator(json_schema())
 
 
-def read(source: Any) -> Parsed | None:
+def read(source: Any) -> ParsedHandoff | None:
     """A reading that conforms to the schema, or None where it was refused."""
     try:
         parsed = parse(source)
@@ -144,7 +144,7 @@ names = st.sampled_from([*json_schema()["properties"], "Files Created", "path", 
 @given(st.dictionaries(names, json_values, max_size=6))
 def test_every_mapping_is_read_or_refused(data: dict[str, Any]) -> None:
     parsed = read(data)
-    assert parsed is None or parsed.rung == "structured"
+    assert parsed is None or parsed.method == "structured"
 
 
 # --- clean handoffs, damaged ---------------------------------------------------------------------------------------
@@ -260,13 +260,13 @@ def test_a_normalised_handoff_reads_back_as_itself(given_handoff: dict[str, Any]
     assert (again.handoff, again.problems) == (first, ())
     if not any(first[name] for name in first if name not in ("schema", "status", "extra")):
         return  # nothing but a status: `status` alone is a field, and the rest is covered above
-    for text, rung in (
+    for text, method in (
         (json.dumps(first), "json"),
         (json.dumps(first, ensure_ascii=False, indent=2), "json"),
         (as_yaml(first), "yaml"),
     ):
         parsed = parse(text)
-        assert (parsed.handoff, parsed.rung, parsed.problems) == (first, rung, ())
+        assert (parsed.handoff, parsed.method, parsed.problems) == (first, method, ())
 
 
 # --- the reader of broken YAML, on healthy YAML --------------------------------------------------------------------

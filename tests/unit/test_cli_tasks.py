@@ -212,7 +212,7 @@ def test_dry_run_without_a_task_tells_how_a_handoff_is_read_and_needs_no_store(f
     assert result.exit_code == 0
     assert result.stderr == ""
     rows = dict(line.split(maxsplit=1) for line in result.stdout.splitlines())
-    assert (rows["rung"], rows["form"], rows["gotchas"]) == ("yaml", "front matter", "1")
+    assert (rows["method"], rows["form"], rows["gotchas"]) == ("yaml", "front matter", "1")
     found = document("task", "handoff", file, "--dry-run", "--strict")
     assert found["ok"] is True
     assert found["problems"] == []
@@ -236,7 +236,7 @@ def test_dry_run_of_prose_is_an_error_with_a_document() -> None:
     assert result.exit_code == 2
     assert "raw" in result.stdout
     assert "no field of a handoff" in result.stderr
-    assert document("task", "handoff", "-", "--dry-run", code=2, stdin="It went well, more or less.")["rung"] == "raw"
+    assert document("task", "handoff", "-", "--dry-run", code=2, stdin="It went well, more or less.")["method"] == "raw"
 
 
 def test_handoff_is_learned_from_and_completes_its_task(tasks: dict[str, str], file: str) -> None:
@@ -248,7 +248,7 @@ def test_handoff_is_learned_from_and_completes_its_task(tasks: dict[str, str], f
     assert "read as yaml, without a problem" in result.stderr
     shown = document("task", "show", "login")
     assert (shown["task"]["status"], shown["task"]["result"]) == ("completed", "POST /login answers with a token.")
-    assert (shown["handoff"]["id"], shown["handoff"]["rung"]) == (rows["handoff"], "yaml")
+    assert (shown["handoff"]["id"], shown["handoff"]["method"]) == (rows["handoff"], "yaml")
     assert {record["kind"] for record in shown["learned"]} == {"pattern", "gotcha", "decision", "question", "component"}
     lines = ok("task", "show", "login")
     assert f"{rows['handoff']}  read as yaml, no problem" in lines
@@ -265,7 +265,7 @@ def test_a_handoff_that_cannot_be_read_is_kept_and_said(tasks: dict[str, str], r
 
 def test_the_same_handoff_changes_nothing_and_another_one_needs_again(tasks: dict[str, str], file: str) -> None:
     first = document("task", "handoff", "login", file)
-    assert (first["task"], first["action"], first["rung"]) == (tasks["login"], "learned", "yaml")
+    assert (first["task"], first["action"], first["method"]) == (tasks["login"], "learned", "yaml")
     assert first["counts"]["gotcha"] == {"added": 1}
     result = run("task", "handoff", tasks["login"], file)
     assert result.exit_code == 0
@@ -452,7 +452,7 @@ def test_agent_completes_or_fails_the_task_that_it_has_claimed(tasks: dict[str, 
     assert document("stats")["claims"]["failed"] == 1
     ok("task", "claim", "login", *coder)
     learned = document("task", "handoff", "login", file, *coder)
-    assert (learned["status"], learned["rung"]) == ("completed", "yaml")
+    assert (learned["status"], learned["method"]) == ("completed", "yaml")
     assert document("task", "list", "--claimed")["claims"] == []
 
 

@@ -43,13 +43,13 @@ def test_the_corpus_is_read_as_a_careful_person_reads_it(name: str) -> None:
     expected = EXPECTED[name]
     data = (FOLDER / name).read_bytes()
     parsed = parse(data)
-    assert parsed.rung == expected["rung"], parsed.problems
+    assert parsed.method == expected["rung"], parsed.problems
     assert parsed.form == expected.get("form", parsed.form)
     assert {path: look(parsed.handoff, path) for path in expected["values"]} == expected["values"], parsed.problems
     Draft202012Validator(json_schema()).validate(parsed.handoff)
     if expected.get("clean"):
         assert parsed.problems == ()
-    if parsed.rung.startswith("repaired"):
+    if parsed.method.startswith("repaired"):
         assert any(problem.startswith("Read with repairs: ") for problem in parsed.problems)
     assert all(problem.endswith(".") for problem in parsed.problems)
 
@@ -59,8 +59,8 @@ def test_every_file_of_the_corpus_has_its_expectations() -> None:
     broken = [name for name, expected in EXPECTED.items() if not expected.get("clean")]
     assert len(broken) >= 70
     assert len(EXPECTED) - len(broken) >= 10
-    rungs = Counter(expected["rung"] for expected in EXPECTED.values())
-    assert set(rungs) == {"yaml", "json", "repaired yaml", "repaired json", "headings", "raw"}
+    methods = Counter(expected["rung"] for expected in EXPECTED.values())
+    assert set(methods) == {"yaml", "json", "repaired yaml", "repaired json", "headings", "raw"}
 
 
 def test_text_and_bytes_read_the_same() -> None:
@@ -86,7 +86,7 @@ def test_every_list_is_there_and_absent_texts_are_not() -> None:
 def test_a_mapping_is_structured_and_its_raw_is_json() -> None:
     source = {"summary": "Done", "files_created": [{"path": "a.py", "lines": 12}], "when": date(2024, 5, 1)}
     parsed = parse(source)
-    assert (parsed.rung, parsed.form) == ("structured", "structured")
+    assert (parsed.method, parsed.form) == ("structured", "structured")
     assert json.loads(parsed.raw)["summary"] == "Done"
     assert parsed.handoff["files_created"] == [{"path": "a.py", "lines": "12"}]
     assert parsed.handoff["extra"] == {"when": "2024-05-01"}
@@ -162,14 +162,14 @@ def test_a_second_block_adds_fields_and_overwrites_none() -> None:
 def test_a_quoted_file_with_anchors_does_not_cost_the_handoff_beside_it() -> None:
     quoted = "x-all: &all\n  restart: always\nfiles_modified: [compose.yml]\nservices:\n  web:\n    <<: *all\n"
     parsed = parse(f"```yaml\nsummary: Done\nfiles_created: [a.py]\n```\n\nThe file:\n\n```yaml\n{quoted}```\n")
-    assert (parsed.rung, parsed.handoff["summary"], len(parsed.handoff["files_created"])) == ("yaml", "Done", 1)
+    assert (parsed.method, parsed.handoff["summary"], len(parsed.handoff["files_created"])) == ("yaml", "Done", 1)
     assert any("Another block" in problem for problem in parsed.problems)
 
 
 def test_a_text_without_fields_is_kept_raw() -> None:
     text = "I gave up. " * 200
     parsed = parse(text)
-    assert (parsed.rung, parsed.raw) == ("raw", text)
+    assert (parsed.method, parsed.raw) == ("raw", text)
     assert 400 < len(parsed.handoff["summary"]) <= 500
     assert parsed.problems[0].startswith("Nothing could be read as a handoff")
 
@@ -177,7 +177,7 @@ def test_a_text_without_fields_is_kept_raw() -> None:
 def test_broken_json_that_is_too_long_to_repair_is_kept_raw() -> None:
     text = json.dumps({"summary": "x", "evidence": ["run"] * 4000})[:-1]
     parsed = parse(text)
-    assert (parsed.rung, parsed.raw) == ("raw", text)
+    assert (parsed.method, parsed.raw) == ("raw", text)
     assert "JSON of more than 16,384 characters is read only if it is valid" in parsed.problems[0]
 
 
@@ -203,7 +203,7 @@ def test_broken_json_that_is_too_long_to_repair_is_kept_raw() -> None:
 def test_a_broken_section_spoils_no_other(section: str, field: str, read: Any) -> None:
     for text in (f"{section}summary: x: y\n", f"summary: x: y\n{section}"):
         parsed = parse(text)
-        assert (parsed.rung, parsed.handoff["summary"], parsed.handoff[field]) == ("repaired yaml", "x: y", read)
+        assert (parsed.method, parsed.handoff["summary"], parsed.handoff[field]) == ("repaired yaml", "x: y", read)
 
 
 def test_problems_do_not_grow_without_end() -> None:
@@ -229,7 +229,7 @@ def test_the_schema_is_valid_and_names_every_field() -> None:
 def test_the_template_reads_cleanly(task: str) -> None:
     text = template(task, name="Login: tokens")
     parsed = parse(text)
-    assert (parsed.rung, parsed.form, parsed.problems) == ("yaml", "front matter", ())
+    assert (parsed.method, parsed.form, parsed.problems) == ("yaml", "front matter", ())
     assert parsed.handoff.get("task_id", "") == task
     filled = text.replace('summary: ""', "summary: Done").replace("gotchas: []", "gotchas:\n  - {issue: a, severity: low}")
     again = parse(filled)
@@ -253,7 +253,7 @@ def test_too_much_is_refused_with_size_and_limit(source: Any) -> None:
 
 
 UNPARSED = ("headings", "raw")
-"""The rungs of a text that no parser has read."""
+"""The methods for a text that no parser can read."""
 
 
 @pytest.mark.parametrize(
@@ -268,21 +268,21 @@ UNPARSED = ("headings", "raw")
 )
 def test_aliases_and_merge_keys_are_kept_as_text_and_said(text: str) -> None:
     parsed = parse(text)
-    assert (parsed.rung, parsed.raw) == ("raw", text)
+    assert (parsed.method, parsed.raw) == ("raw", text)
     assert not parsed.handoff.get("gotchas")  # `[*a]` is nothing to learn
     assert re.search(r"Write the (value|keys) out", parsed.problems[0])
 
 
 def test_headings_beside_a_block_that_must_not_be_read_are_read() -> None:
     parsed = parse("```yaml\nsummary: &a x\nstatus: *a\n```\n\n## Gotchas\n\n- The cache is cold\n")
-    assert (parsed.rung, len(parsed.handoff["gotchas"])) == ("headings", 1)
+    assert (parsed.method, len(parsed.handoff["gotchas"])) == ("headings", 1)
 
 
 @pytest.mark.parametrize(
     "text", ["summary: *.py is ignored\n", "summary: Salt & pepper, a * b\n", "evidence:\n  - &nbsp; stays\n  - *bold*\n"]
 )
 def test_stars_and_ampersands_in_prose_are_text(text: str) -> None:
-    assert parse(text).rung in ("yaml", "repaired yaml")
+    assert parse(text).method in ("yaml", "repaired yaml")
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ def test_stars_and_ampersands_in_prose_are_text(text: str) -> None:
 )
 def test_deep_nesting_is_kept_as_text_and_said(source: str) -> None:
     parsed = parse(source)
-    assert parsed.rung in UNPARSED
+    assert parsed.method in UNPARSED
     assert parsed.raw == source
     assert "nested more than 50 levels" in parsed.problems[0]
 
@@ -304,13 +304,13 @@ def test_deep_nesting_is_kept_as_text_and_said(source: str) -> None:
 @pytest.mark.parametrize("source", ["[" * 5000, "a: &a [x]\nb: *a\n"])
 def test_what_is_no_handoff_is_kept_as_text_whatever_its_form(source: str) -> None:
     parsed = parse(source)
-    assert (parsed.rung, parsed.raw) == ("raw", source)
+    assert (parsed.method, parsed.raw) == ("raw", source)
     assert "Nothing could be read as a handoff" in parsed.problems[0]
 
 
 def test_headings_beside_what_nobody_should_parse_are_read() -> None:
     parsed = parse("## Summary\nIt works.\n\n```yaml\nsummary: &a Done\ntask_id: *a\n```\n")
-    assert (parsed.rung, parsed.handoff["summary"].splitlines()[0]) == ("headings", "It works.")
+    assert (parsed.method, parsed.handoff["summary"].splitlines()[0]) == ("headings", "It works.")
     assert any("Write the value out" in problem for problem in parsed.problems)
 
 
@@ -328,7 +328,7 @@ READ = "```yaml\nsummary: Moved the cache\ngotchas:\n- issue: The keys are lost\
 @pytest.mark.parametrize("first", [True, False])
 def test_a_block_that_nobody_should_parse_does_not_hide_one_that_can_be_read(other: str, first: bool) -> None:
     parsed = parse(f"{other}\n{READ}" if first else f"{READ}\n{other}")
-    assert (parsed.rung, parsed.handoff["summary"]) == ("yaml", "Moved the cache")
+    assert (parsed.method, parsed.handoff["summary"]) == ("yaml", "Moved the cache")
     assert [gotcha["issue"] for gotcha in parsed.handoff["gotchas"]] == ["The keys are lost"]
     assert any("Write" in problem for problem in parsed.problems)
 

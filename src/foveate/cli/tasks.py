@@ -19,7 +19,7 @@ from foveate.options import Outcome, TaskFields, TaskStatus
 
 if TYPE_CHECKING:
     from foveate.engine import Engine
-    from foveate.tasks.handoff import Parsed
+    from foveate.tasks.handoff import ParsedHandoff
     from foveate.tasks.learn import Learned
     from foveate.tasks.task import Task
 
@@ -431,23 +431,23 @@ def _print_parsed(call: Call, raw: bytes, strict: bool) -> int:
     from foveate.tasks.handoff import parse
 
     parsed = parse(raw)
-    ok = parsed.rung != RAW and not (strict and parsed.problems)
+    ok = parsed.method != RAW and not (strict and parsed.problems)
     if call.as_json:
         call.print_json({"ok": ok, **documents.parsed_handoff(parsed)})
     else:
         _print_parsed_lines(parsed)
-    if parsed.rung == RAW:
+    if parsed.method == RAW:
         say("no field of a handoff could be read; only its text would be kept.")
     elif parsed.problems and not strict:
         say("it can be read; the problems would be repaired.")
     return 0 if ok else EXIT_UNREADABLE
 
 
-def _print_parsed_lines(parsed: Parsed) -> None:
+def _print_parsed_lines(parsed: ParsedHandoff) -> None:
     fields = [(name, parsed.handoff.get(name)) for name in ("task_id", "status", "summary", "confidence")]
     texts = [(name, cut(str(value), width() - 24)) for name, value in fields if value not in (None, "")]
     counts = [(name, str(number)) for name, number in documents.entries(parsed.handoff).items() if number]
-    rows = [("rung", parsed.rung), ("form", parsed.form), *texts, *counts]
+    rows = [("method", parsed.method), ("form", parsed.form), *texts, *counts]
     print_lines([*pairs(rows), *(text_line(f"problem: {problem}") for problem in parsed.problems)])
 
 

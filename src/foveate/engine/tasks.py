@@ -18,7 +18,7 @@ from foveate.store.scoped import ScopedStore
 from foveate.tasks import claims, fields, stack
 from foveate.tasks.claims import CLAIM_SECONDS, Claim
 from foveate.tasks.learn import Learned, learn
-from foveate.tasks.task import CURRENT, NO_LIMIT, Task, TaskRef, changed, current, find, shared, state_of, views
+from foveate.tasks.task import CURRENT, NO_LIMIT, Task, TaskRef, changed, current, find, shared_scope, state_of, views
 from foveate.types import NO_FILTERS, Link, Record, Scope
 
 
@@ -65,7 +65,7 @@ class Tasks:
             dependencies, reads = fields.dependencies(reader, given.get("depends_on", ()))
             parent = _parent_id(reader, given)
         values = {**values, "paths": fields.paths_of(values, reads), **({"reads": reads} if reads else {})}
-        record = data.make("task", text, values, shared(data.scope))
+        record = data.make("task", text, values, shared_scope(data.scope))
         (vector,) = data.vectors([record.text])
         with data.writer() as writer:
             added = writer.add(record, vector)

@@ -22,7 +22,7 @@ from foveate.integrations.importers.rows import digest
 from foveate.records.make import clean
 from foveate.store.protocol import Reader, Writer
 from foveate.store.retry import retry_interrupted
-from foveate.tasks.task import shared
+from foveate.tasks.task import shared_scope
 from foveate.text import analysis
 from foveate.text.redact import redact_value
 from foveate.types import Filters, Record, Trust
@@ -120,7 +120,7 @@ class FoveateStore(BaseStore):
                 writer.forget(gone)
 
     def _make_record(self, op: PutOp) -> Record:
-        engine, scope = self._engine, shared(self._engine.scope)
+        engine, scope = self._engine, shared_scope(self._engine.scope)
         key = self._encode_namespace(*op.namespace, op.key)
         tags = [self._encode_namespace(*op.namespace[:depth]) for depth in range(len(op.namespace) + 1)]
         data: dict[str, Any] = {"namespace": list(op.namespace), "item": op.key, "value": op.value}
@@ -133,7 +133,7 @@ class FoveateStore(BaseStore):
     def _own_item(self, writer: Writer, key: str) -> Record | None:
         """Return the item of exactly this scope; the shared items of others are not changed."""
         known = writer.by_key(key)
-        return known if known is not None and known.scope == shared(self._engine.scope) else None
+        return known if known is not None and known.scope == shared_scope(self._engine.scope) else None
 
     def _encode_namespace(self, *labels: str) -> str:
         """Return a namespace, or an item in it, as one word for a tag or key."""

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from foveate.records.triggers import CensorMatch
     from foveate.store.protocol import AddResult, ForgetResult, Hit
     from foveate.tasks.claims import Claim
-    from foveate.tasks.handoff import Parsed
+    from foveate.tasks.handoff import ParsedHandoff
     from foveate.tasks.learn import Learned
     from foveate.tasks.task import Task
     from foveate.types import Change, Link, Record
@@ -202,13 +202,18 @@ def handoff_reading(handoff: Record | None) -> dict[str, Any] | None:
     if handoff is None:
         return None
     data = handoff.data
-    return {"id": handoff.id, "rung": data.get("rung"), "form": data.get("form"), "problems": list(data.get("problems", ()))}
+    return {
+        "id": handoff.id,
+        "method": data.get("rung"),
+        "form": data.get("form"),
+        "problems": list(data.get("problems", ())),
+    }
 
 
-def parsed_handoff(parsed: Parsed) -> dict[str, Any]:
+def parsed_handoff(parsed: ParsedHandoff) -> dict[str, Any]:
     """Return how a text would be read as a handoff."""
     return {
-        "rung": parsed.rung,
+        "method": parsed.method,
         "form": parsed.form,
         "problems": list(parsed.problems),
         "counts": entries(parsed.handoff),
@@ -251,7 +256,7 @@ def learned(done: Learned) -> dict[str, Any]:
         "task": done.task,
         "handoff": done.handoff,
         "action": done.action,
-        "rung": done.method,
+        "method": done.method,
         "status": done.status,
         "counts": {kind: dict(counts) for kind, counts in done.counts.items()},
         "problems": list(done.problems),

@@ -26,7 +26,7 @@ from foveate.records import fence
 from foveate.records.lifecycle import DEFAULT_THRESHOLDS, Thresholds
 from foveate.records.render import title_of
 from foveate.store.protocol import Reader
-from foveate.tasks.task import state_of, unfinished
+from foveate.tasks.task import open_dependencies, state_of
 from foveate.text import tokens
 from foveate.types import CONTEXT_PREFIX, Budget, Candidate, LeftOut, Prefix, Profile, Request, Section, Signals
 
@@ -187,7 +187,7 @@ def _raise_if_required(profile: Profile, gathered: GatherResult) -> None:
 
 
 def _unfinished_dependencies(request: Request, reader: Reader) -> list[str]:
-    records = unfinished(reader, request.task) if request.task else []
+    records = open_dependencies(reader, request.task) if request.task else []
     return [f"{title_of(record) or record.id}, on which the task depends, is {state_of(record)}." for record in records]
 
 

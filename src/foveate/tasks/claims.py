@@ -17,7 +17,7 @@ from foveate.records import make
 from foveate.records.render import title_of
 from foveate.store.protocol import Reader, Writer
 from foveate.store.scoped import ScopedStore
-from foveate.tasks.task import NO_LIMIT, Task, changed, shared, state_of, views
+from foveate.tasks.task import NO_LIMIT, Task, changed, shared_scope, state_of, views
 from foveate.types import NO_FILTERS, Record
 
 CLAIM_KIND = "lease"
@@ -146,7 +146,7 @@ def claim(
     if known is not None:
         return _changed(data, writer, known, "claim", fields)
     values = {"data": {"agent": agent, "task": task.id, **fields}, "key": key}
-    record = data.make(CLAIM_KIND, f"{agent} works on {title_of(task)}", values, shared(data.scope))
+    record = data.make(CLAIM_KIND, f"{agent} works on {title_of(task)}", values, shared_scope(data.scope))
     return writer.add(record).record
 
 
@@ -177,7 +177,7 @@ def expired_claims(reader: Reader, now: int) -> list[Record]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimStats:
-    """How many claims are active, how the others ended, and the tokens of their contexts."""
+    """Counts of claims by state and agent, and the tokens of their contexts."""
 
     claimed: int
     """All claims, the active ones among them."""

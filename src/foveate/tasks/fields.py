@@ -16,12 +16,12 @@ OPERATIONS = ("create", "modify", "delete", "read")
 
 STEP_FIELDS = ("text", "code", "command")
 
-_PLAIN = ("description", "type", "complexity", "estimated_time")
+_COPIED_FIELDS = ("description", "type", "complexity", "estimated_time")
 
 
 def record_values(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a task as values of its record. Links and the objective are not among them."""
-    values: dict[str, Any] = {name: fields[name] for name in _PLAIN if name in fields}
+    values: dict[str, Any] = {name: fields[name] for name in _COPIED_FIELDS if name in fields}
     for name in ("acceptance_criteria", "test_criteria"):
         if name in fields:
             values[name] = _texts(fields[name], name)

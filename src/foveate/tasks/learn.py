@@ -20,12 +20,12 @@ from foveate.store.protocol import Writer
 from foveate.store.retry import retry_interrupted
 from foveate.store.scoped import ScopedStore
 from foveate.tasks.claims import end_claims
-from foveate.tasks.task import changed, find, shared, state_of
+from foveate.tasks.task import changed, find, shared_scope, state_of
 from foveate.text.format import component_of
 from foveate.types import TRUST, Link, Record, Scope
 
 if TYPE_CHECKING:
-    from foveate.tasks.handoff import Parsed
+    from foveate.tasks.handoff import ParsedHandoff
 
 STATE_OF = {"completed": "completed", "partial": "completed", "failed": "failed", "blocked": "blocked"}
 OUTCOME_OF = {"completed": "success", "partial": "partial", "failed": "failure", "blocked": "pending"}
@@ -65,7 +65,7 @@ def learn(data: ScopedStore, task_id: str, source: Any, *, again: bool = False, 
     with data.project_reader() as reader:
         task = find(reader, task_id)
     problems = [*parsed.problems, *_task_problems(parsed, task)]
-    records = list(_records(data, parsed.handoff, shared(data.scope), problems))
+    records = list(_records(data, parsed.handoff, shared_scope(data.scope), problems))
     handoff = _handoff_record(data, parsed, task, problems)
     vectors = data.vectors([record.text for record in records])
     state = STATE_OF[parsed.handoff["status"]]
@@ -73,11 +73,11 @@ def learn(data: ScopedStore, task_id: str, source: Any, *, again: bool = False, 
         task = find(writer, task.id)
         known = writer.by_key(str(handoff.key))
         if known is not None and task.data.get("handoff") == known.id and state_of(task) == state:
-            return Learned(task.id, known.id, "unchanged", parsed.rung, state, problems=tuple(problems))
+            return Learned(task.id, known.id, "unchanged", parsed.method, state, problems=tuple(problems))
         _refuse_ended(task, again)
         counts: dict[str, Counter[str]] = {}
         with writer.undo_group():
-            kept = _revived(data, writer, known) if known else writer.add(handoff).record
+            kept = _reactivate(data, writer, known) if known else writer.add(handoff).record
             writer.link(Link(kept.id, HANDOFF_OF, task.id))
             for record, vector in zip(records, vectors, strict=True):
                 id, action = _store(data, writer, record, vector)
@@ -91,7 +91,7 @@ def learn(data: ScopedStore, task_id: str, source: Any, *, again: bool = False, 
         task.id,
         "" if dry_run else kept.id,
         "dry run" if dry_run else "learned",
-        parsed.rung,
+        parsed.method,
         state,
         {kind: dict(c) for kind, c in counts.items()},
         tuple(problems),
@@ -101,7 +101,7 @@ def learn(data: ScopedStore, task_id: str, source: Any, *, again: bool = False, 
 # --- steps ---------------------------------------------------------------------------------------------------------
 
 
-def _task_problems(parsed: Parsed, task: Record) -> list[str]:
+def _task_problems(parsed: ParsedHandoff, task: Record) -> list[str]:
     """Return a problem if the handoff names another task: an agent may have copied a wrong id."""
     named = parsed.handoff.get("task_id")
     if not named or named in (task.id, task.key):
@@ -118,14 +118,14 @@ def _refuse_ended(task: Record, again: bool) -> None:
         )
 
 
-def _handoff_record(data: ScopedStore, parsed: Parsed, task: Record, problems: Sequence[str]) -> Record:
+def _handoff_record(data: ScopedStore, parsed: ParsedHandoff, task: Record, problems: Sequence[str]) -> Record:
     """Return the record that keeps the whole text of a handoff, and how it was parsed."""
     digest = blake2b(parsed.raw.encode(), digest_size=12).hexdigest()
-    fields = {"rung": parsed.rung, "form": parsed.form, "problems": list(problems), "status": parsed.handoff["status"]}
+    fields = {"rung": parsed.method, "form": parsed.form, "problems": list(problems), "status": parsed.handoff["status"]}
     if parsed.handoff.get("extra"):
         fields["extra"] = parsed.handoff["extra"]
     values = {"key": f"handoff:{task.id}:{digest}", "trust": "agent", "summary": parsed.handoff.get("summary")}
-    return data.make("handoff", parsed.raw, _nonempty({**values, "data": fields}), shared(data.scope))
+    return data.make("handoff", parsed.raw, _nonempty({**values, "data": fields}), shared_scope(data.scope))
 
 
 def _records(data: ScopedStore, handoff: Mapping[str, Any], scope: Scope, problems: list[str]) -> Iterator[Record]:
@@ -171,7 +171,7 @@ def _nonempty(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value not in (None, "", [])}
 
 
-def _revived(data: ScopedStore, writer: Writer, record: Record) -> Record:
+def _reactivate(data: ScopedStore, writer: Writer, record: Record) -> Record:
     """Return a record, active again if it was only retired by an undo."""
     if record.status != "retired" or writer.history(record.id)[-1].verb != "undo":
         return record
@@ -184,7 +184,7 @@ def _store(data: ScopedStore, writer: Writer, record: Record, vector: Sequence[f
     if known is None or known.kind != record.kind:
         added = writer.add(record if known is None else replace(record, key=None), vector)
         return added.record.id, added.action
-    known = _revived(data, writer, known)
+    known = _reactivate(data, writer, known)
     after = _updated(known, record)
     if after == known:
         return known.id, "unchanged"
@@ -202,7 +202,7 @@ def _updated(known: Record, record: Record) -> Record:
     return replace(moved, text=record.text, trust=record.trust, summary="", micro="")
 
 
-def _set_status(data: ScopedStore, writer: Writer, task: Record, parsed: Parsed, handoff_id: str) -> None:
+def _set_status(data: ScopedStore, writer: Writer, task: Record, parsed: ParsedHandoff, handoff_id: str) -> None:
     handoff = parsed.handoff
     status, summary = handoff["status"], str(handoff.get("summary", ""))
     state = STATE_OF[status]
@@ -210,5 +210,5 @@ def _set_status(data: ScopedStore, writer: Writer, task: Record, parsed: Parsed,
     fields["files_to_read"] = list(handoff["dependencies_for_next"])
     fields |= {"result": summary} if state == "completed" else {"reason": summary or f"The handoff says {status}."}
     # A raw handoff does not tell how the task went, so it is at most a partial success.
-    outcome = "partial" if parsed.rung == "raw" and status == "completed" else OUTCOME_OF[status]
+    outcome = "partial" if parsed.method == "raw" and status == "completed" else OUTCOME_OF[status]
     writer.change(changed(data, task, fields, outcome), "handoff", expect_version=task.version)

@@ -100,7 +100,7 @@ def changed(data: ScopedStore, record: Record, fields: Mapping[str, Any], outcom
     return make.finish(after, data.rules)
 
 
-def shared(scope: Scope) -> Scope:
+def shared_scope(scope: Scope) -> Scope:
     """Return the part of a scope that all its agents, sessions and tasks share."""
     return Scope(scope.project, user=scope.user)
 
@@ -168,7 +168,7 @@ def with_task_id(data: ScopedStore, scope: Scope) -> Scope:
 # --- views ---------------------------------------------------------------------------------------------------------
 
 
-def unfinished(reader: Reader, task: Record) -> list[Record]:
+def open_dependencies(reader: Reader, task: Record) -> list[Record]:
     """Return the dependencies of a task that are not completed."""
     records = reader.get([link.dst for link in reader.links([task.id], [DEPENDS_ON])])
     return [record for record in records.values() if state_of(record) != "completed" and record.status == "active"]

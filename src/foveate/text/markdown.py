@@ -159,7 +159,7 @@ def code_block(code: str, language: str = "") -> str:
 
 # --- the reader ------------------------------------------------------------------------------------------------------
 
-_QUOTE = 0
+_BLOCK_QUOTE = 0
 """A block quote among the open containers; any other number is the indentation of a list item's lines."""
 
 
@@ -228,7 +228,7 @@ def _read(line: str, state: _State) -> tuple[Role, str, _State]:
     opened = len(containers) > matched
     paragraph = state.paragraph and not opened
     if not rest:
-        return "blank", "", _State(containers, is_empty_item=opened and containers[-1] != _QUOTE)
+        return "blank", "", _State(containers, is_empty_item=opened and containers[-1] != _BLOCK_QUOTE)
     role, after = _read_block(indent, rest, containers, paragraph, interrupts and not opened)
     if role != "text" or not after.paragraph:
         return role, rest, after
@@ -246,7 +246,7 @@ def _match_containers(line: str, state: _State) -> tuple[int, int, int, str]:
     indent, rest = _split_indent(line, column)
     matched = 0
     for number, width in enumerate(state.containers, 1):
-        if width == _QUOTE:
+        if width == _BLOCK_QUOTE:
             if indent > 3 or not rest.startswith(">"):
                 break
             column, indent, rest = _after_quote_mark(column, indent, rest)
@@ -267,7 +267,7 @@ def _open_containers(
     """Return the containers with those that a line opens, and what follows their marks."""
     while rest and indent <= 3:
         if rest[0] == ">":
-            containers += (_QUOTE,)
+            containers += (_BLOCK_QUOTE,)
             column, indent, rest = _after_quote_mark(column, indent, rest)
         elif (item := _ITEM.match(rest)) and not _RULE.match(rest) and not (interrupts and _UNDERLINE.match(rest)):
             start = column + indent + item.end()
@@ -341,7 +341,7 @@ def _escape_heading(line: str, role: Role) -> str:
 
 def _closing_fence(state: _State) -> list[str]:
     """Return the line that closes the open code block. One inside a quote ends with the quote."""
-    if not state.fence or _QUOTE in state.containers:
+    if not state.fence or _BLOCK_QUOTE in state.containers:
         return []
     return [" " * sum(state.containers) + state.fence.mark]
 

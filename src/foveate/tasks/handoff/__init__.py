@@ -6,7 +6,7 @@ trusts nothing: it executes no YAML tag and expands no alias. See docs/decisions
 
 from __future__ import annotations
 
-from foveate.tasks.handoff.parse import MAX_BYTES, Parsed, parse
+from foveate.tasks.handoff.parse import MAX_BYTES, ParsedHandoff, parse
 from foveate.tasks.handoff.schema import SCHEMA, STATUSES, json_schema, template
 
-__all__ = ["MAX_BYTES", "SCHEMA", "STATUSES", "Parsed", "json_schema", "parse", "template"]
+__all__ = ["MAX_BYTES", "SCHEMA", "STATUSES", "ParsedHandoff", "json_schema", "parse", "template"]

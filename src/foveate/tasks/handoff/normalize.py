@@ -68,9 +68,9 @@ def to_json_types(value: Any, notes: Notes) -> Any:
 
 
 def unwrap(data: Any, notes: Notes) -> dict[str, Any]:
-    """Return the mapping that holds the fields: `data` itself, its parts, or what stands under `handoff:`."""
+    """Return the mapping that holds the fields: `data` itself, its parts, or the mapping under `handoff:`."""
     if isinstance(data, list) and data and all(isinstance(part, dict) for part in data):
-        notes.add("The fields stand in a list; they were read as one object.")
+        notes.add("The fields were in a list; they were read as one object.")
         fields: dict[str, Any] = {}
         for part in data:
             for key, value in part.items():

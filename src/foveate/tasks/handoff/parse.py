@@ -20,19 +20,19 @@ from foveate.tasks.handoff.repair import MAX_JSON_CHARS, read_yaml, repair_json
 from foveate.tasks.handoff.schema import FIELDS, find
 from foveate.tasks.handoff.strict import SyntaxProblem, load_json
 
-__all__ = ["MAX_BYTES", "Parsed", "parse"]
+__all__ = ["MAX_BYTES", "ParsedHandoff", "parse"]
 
 _NBSP_INDENT = re.compile("^[ \t]*\u00a0[ \t\u00a0]*", re.MULTILINE)
 _HEADING_LINE = re.compile(r"^#.*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParsedHandoff:
     """A handoff in the form of the schema, and how it was read."""
 
     handoff: Mapping[str, Any]
     """Conforms to `json_schema()`: every list is present, maybe empty, and all values have JSON's types."""
-    rung: str
+    method: str
     """structured, yaml, json, repaired yaml, repaired json, headings or raw"""
     form: str
     """structured, front matter, fenced block, bare or markdown"""
@@ -43,11 +43,11 @@ class Parsed:
 
     @property
     def clean(self) -> bool:
-        """Whether nothing was repaired, guessed or moved."""
+        """Return whether nothing was repaired, guessed or moved."""
         return not self.problems
 
 
-def parse(source: str | bytes | Mapping[str, Any]) -> Parsed:
+def parse(source: str | bytes | Mapping[str, Any]) -> ParsedHandoff:
     """Return the handoff in a text or mapping; raise InputError if there is nothing to keep."""
     notes = Notes()
     if isinstance(source, Mapping):
@@ -67,10 +67,10 @@ def parse(source: str | bytes | Mapping[str, Any]) -> Parsed:
     fields = read_headings(outside)
     if is_usable(fields):
         notes.add("Read from Markdown headings: no YAML or JSON could be read.")
-        return Parsed(Normalizer(notes).handoff(fields), "headings", "markdown", notes.sentences(), raw)
+        return ParsedHandoff(Normalizer(notes).handoff(fields), "headings", "markdown", notes.sentences(), raw)
     notes.add("Nothing could be read as a handoff: no YAML, no JSON, no known heading. The text is kept as it came.")
     handoff = Normalizer(notes).handoff({"summary": first_paragraph(text)})
-    return Parsed(handoff, "raw", "markdown", notes.sentences(), raw)
+    return ParsedHandoff(handoff, "raw", "markdown", notes.sentences(), raw)
 
 
 # --- text ----------------------------------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ def _normalize_text(raw: str, notes: Notes) -> str:
 # --- mappings and blocks -------------------------------------------------------------------------------------------
 
 
-def _parse_mapping(source: Mapping[str, Any], notes: Notes) -> Parsed:
+def _parse_mapping(source: Mapping[str, Any], notes: Notes) -> ParsedHandoff:
     data = to_json_types(source, notes)
     if not data:
         raise InputError("The handoff is empty. Give at least a summary.")
@@ -125,10 +125,10 @@ def _parse_mapping(source: Mapping[str, Any], notes: Notes) -> Parsed:
     fields = unwrap(data, notes)
     if not is_usable(fields):
         notes.add("No field of the schema was found; everything is kept in 'extra'.")
-    return Parsed(Normalizer(notes).handoff(fields), "structured", "structured", notes.sentences(), raw)
+    return ParsedHandoff(Normalizer(notes).handoff(fields), "structured", "structured", notes.sentences(), raw)
 
 
-def _parse_block(block: Block, line: int, raw: str, notes: Notes) -> Parsed | None:
+def _parse_block(block: Block, line: int, raw: str, notes: Notes) -> ParsedHandoff | None:
     """Return the handoff in a block, completed from the Markdown around it; None if the block has no fields."""
     block_notes = Notes()
     method, fields = _read_block(block, line, block_notes)
@@ -144,7 +144,7 @@ def _parse_block(block: Block, line: int, raw: str, notes: Notes) -> Parsed | No
     for extra in block.extra_blocks:
         fields.update(_fields_from_extra_block(extra, line, fields, notes))
     handoff = Normalizer(notes).handoff({**fields, **_fields_from_body(block, fields)})
-    return Parsed(handoff, method, block.form, notes.sentences(), raw)
+    return ParsedHandoff(handoff, method, block.form, notes.sentences(), raw)
 
 
 def _read_block(block: Block, line: int, notes: Notes) -> tuple[str, dict[str, Any]]:

@@ -122,7 +122,7 @@ _NAME = re.compile(r"[A-Za-z_][\w.-]*")
 _BLOCK_HEADER = re.compile(r"([|>])\d?([+-]?)\d?\s*(?:#.*)?")
 _COMMENT = re.compile(r"(?:^|\s+)#(?:[\s!].*)?$")
 _ANCHOR = re.compile(r"([&*])([\w-]+)(?:\s|$)")
-_QUOTED = re.compile(
+_QUOTED_SCALAR = re.compile(
     r"""("(?:[^"\\]|\\(?:[0abtnvfre "/\\N_LP\n]|x[\da-fA-F]{2}|u[\da-fA-F]{4}|U[\da-fA-F]{8}))*"|'(?:[^']|'')*')(\s+#.*)?"""
 )
 _FLAT_LIST = re.compile(r"\[([^\[\]{}]*)\]?")
@@ -183,7 +183,7 @@ class _Entry:
         if self.block_indent is not None:
             return self.prefix + "".join([self.parts[0], *(margin + part if part else "\n" for part in self.parts[1:])])
         text = "\n".join(self.parts).strip()
-        if text[:1] in ("'", '"') and not _QUOTED.fullmatch(text):
+        if text[:1] in ("'", '"') and not _QUOTED_SCALAR.fullmatch(text):
             text = _dump(_unquote(" ".join(self.parts).strip()))
         elif text[:1] in ("[", "{"):
             text = _repair_brackets(text, self.brackets)
@@ -227,7 +227,7 @@ class _Rewriter:
         text = text.rstrip()
         bullet = _BULLET.match(text)
         key, value = self._split_key(text[bullet.end() :] if bullet else text)
-        is_field = bool((bullet and indent <= self.items) or find(key) or self._own(key))
+        is_field = bool((bullet and indent <= self.items) or find(key) or self._item_field(key))
         last = self.entries[-1] if self.entries else None
         if last and last.block_indent is not None:
             ends_block = is_field or _NAME.fullmatch(key) or (text[:1] == "#" and indent < last.block_indent)
@@ -252,7 +252,7 @@ class _Rewriter:
 
     def _start(self, indent: int, text: str, bullet: re.Match[str] | None, key: str, value: str) -> _Entry | None:
         """Return the entry that a line starts, or None if it goes on with the text before it."""
-        top, own = find(key), self._own(key)
+        top, own = find(key), self._item_field(key)
         inner = indent + len(bullet[0]) if bullet else indent
         item = text[bullet.end() :] if bullet else text
         is_name = bool(_NAME.fullmatch(key))
@@ -296,11 +296,11 @@ class _Rewriter:
     def _split_key(self, text: str) -> tuple[str, str]:
         """Return the key at the start of a text, or nothing, and the text after its colon."""
         match = _KEY.match(text) or _UNSPACED_KEY.match(text)
-        if not match or (match.re is _UNSPACED_KEY and not (find(match[1]) or self._own(match[1]))):
+        if not match or (match.re is _UNSPACED_KEY and not (find(match[1]) or self._item_field(match[1]))):
             return "", text
         return match[1].strip(), text[match.end() :]
 
-    def _own(self, key: str) -> Field | None:
+    def _item_field(self, key: str) -> Field | None:
         """Return the field of an item that a key names."""
         return find(key, self.field.fields) if self.field and key else None
 

@@ -81,11 +81,11 @@ _DEPENDENCY = (
     Field("file", "text", "what the next task should read", "path, filename, name, dependency"),
     Field("reason", "text", "what it will find there", "purpose, description, why, notes"),
 )
-_REJECTED = "rejected, rejected alternatives, alternatives rejected, alternatives considered, alternative, instead of"
+_ALTERNATIVES = "rejected, rejected alternatives, alternatives rejected, alternatives considered, alternative, instead of"
 _DECISION = (
     Field("decision", "text", "what was decided", "title, choice, chosen, text, description, what"),
     Field("rationale", "text", "why", "reason, reasoning, because, why, justification"),
-    Field("alternatives", "texts", "what was considered and rejected", _REJECTED),
+    Field("alternatives", "texts", "what was considered and rejected", _ALTERNATIVES),
 )
 
 
