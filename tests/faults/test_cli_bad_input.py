@@ -143,6 +143,12 @@ def test_stdin_that_is_not_utf8_names_the_byte(project: Path) -> None:
         (("add", "task", "x"), "foveate task add"),
         (("remember", "some words"), "foveate add note"),
         (("remember",), "standard input is empty"),
+        (("add", "note", "two", "words"), "Put a text of several words in quotes"),
+        (("inbox", "accept", "x", "--as", "task"), "foveate task add"),
+        (("feedback",), "--useful, --wrong, --outdated or --confirmed"),
+        (("feedback", "last"), "--useful, --wrong, --outdated or --confirmed"),
+        (("feedback", "nowhere.txt"), "neither a context nor a file"),
+        (("feedback", "--wrong", "x", "--useful", "x"), "marked as useful and as wrong"),
         (("store", "import", "nowhere.jsonl"), "does not exist"),
     ],
 )

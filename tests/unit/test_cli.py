@@ -200,7 +200,7 @@ def test_outcome_confirmation_pin_and_retirement_leave_their_mark(known: dict[st
     assert "retired" in ok("edit", id, "--retire")
     record = document("show", id)["record"]
     assert (record.get("pinned", False), record["status"]) == (False, "retired")
-    ok("undo", id)
+    ok("edit", id, "--no-retire")
     assert document("show", id)["record"]["status"] == "active"
 
 

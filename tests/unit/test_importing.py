@@ -351,10 +351,15 @@ def test_remember_refuses_what_it_cannot_read(store: str, tmp_path: Path) -> Non
         refused = run("remember", str(path), "--store", store)
         assert (refused.exit_code, refused.stdout) == (2, "")
         assert said in refused.stderr
+    assert "There is no file" in run("remember", str(TRANSCRIPTS), str(tmp_path / "nowhere"), "--store", store).stderr
     report = json.loads(run("remember", str(tmp_path), "--store", store, "--json").stdout)
     assert report["stored"] == 0
     assert "which may contain rules" in report["notes"][0]
     assert json.loads(run("search", "--store", store, "--json").stdout)["records"] == []
+    several = run("remember", str(text), str(TRANSCRIPTS / "CLAUDE.md"), "--store", store)
+    assert several.stdout == "4 stored, 0 known already\n"
+    assert "Name one with --format" in several.stderr
+    assert run("remember", "--store", store, stdin=b"[]").stdout == "0 stored, 0 known already\n"
 
 
 def test_a_coding_agent_cannot_store_words_of_the_user(store: str, monkeypatch: pytest.MonkeyPatch) -> None:

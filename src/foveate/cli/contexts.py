@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,7 +26,7 @@ from foveate.clock import iso
 from foveate.errors import BudgetError, InputError
 from foveate.operations import documents
 from foveate.options import ContextOptions
-from foveate.types import LAST
+from foveate.types import CONTEXT_PREFIX, LAST
 
 if TYPE_CHECKING:
     from foveate.receipts.context import Context
@@ -155,7 +156,7 @@ def log(call: Call, limit: int) -> None:
         call.print_json({"contexts": [documents.context_summary(line) for line in lines]})
         return
     if not lines:
-        say("no context was computed yet, or the receipts have expired. `foveate context QUERY` computes one.")
+        say("no context was computed yet in this scope, or the receipts have expired. `foveate context QUERY` computes one.")
         return
     print_lines(table(("id", "time", "profile", "query", "tokens", "items"), [_row(line) for line in lines], left=4))
 
@@ -191,14 +192,16 @@ def feedback(
     refers to, quotes or takes its rare words from count as used. Only ids are stored, not the answer. Without a CONTEXT, the
     options are about the records themselves.
     """
-    if answer is None and context is not None and (context == STDIN or os.path.isfile(context)):
+    if answer is None and context is not None and context != LAST and not context.startswith(CONTEXT_PREFIX):
         context, answer = LAST, context
+    groups = {"useful": useful, "wrong": wrong, "outdated": outdated, "confirmed": confirmed}
+    marks = _marks(groups)
+    if answer is None and not marks:
+        raise InputError("Name a file with the model's answer, or pass --useful, --wrong, --outdated or --confirmed.")
     text = "" if answer is None else _answer_text(answer)
     with call.open() as engine:
         id = "" if context is None else engine.receipts.get(context).id
         done = engine.feedback(id or None, answer=text, useful=useful, wrong=wrong, outdated=outdated, confirmed=confirmed)
-    groups = {"useful": useful, "wrong": wrong, "outdated": outdated, "confirmed": confirmed}
-    marks = {item: mark for mark, items in groups.items() for item in items}
     if call.as_json:
         call.print_json(documents.feedback(id, done if text else None, marks))
         return
@@ -212,13 +215,27 @@ def feedback(
         say(advice)
 
 
+def _marks(groups: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return the mark of each item, or raise an error if an item has two."""
+    marks: dict[str, str] = {}
+    for mark, items in groups.items():
+        for item in items:
+            if marks.setdefault(item, mark) != mark:
+                raise InputError(f"{item!r} is marked as {marks[item]} and as {mark}. Pass one of them.")
+    return marks
+
+
 def _answer_text(answer: str) -> str:
     if answer == STDIN:
-        return read_text(answer)
-    if not os.path.isfile(answer):
-        raise InputError(f"There is no file {answer!r}. Name the file that holds the answer, or `-` for stdin.")
-    with open(answer, "rb") as file:
-        return decode_text(file.read(), repr(answer))
+        text = read_text(answer)
+    elif os.path.isfile(answer):
+        with open(answer, "rb") as file:
+            text = decode_text(file.read(), repr(answer))
+    else:
+        raise InputError(f"{answer!r} is neither a context nor a file. Name a file with the answer, or `-` for stdin.")
+    if not text.strip():
+        raise InputError(f"{'Standard input' if answer == STDIN else repr(answer)} is empty. Pass what the model answered.")
+    return text
 
 
 VERBS = {"context": context, "why": why, "log": log, "feedback": feedback}

@@ -67,8 +67,11 @@ def _describe(error: Exception) -> tuple[str, str, int]:
     if isinstance(error, FoveateError):
         return name, str(error), error.exit_code
     if isinstance(error, click.UsageError):
+        message = _sentence(error.format_message())
+        if "unexpected extra argument" in message:
+            message += " Put a text of several words in quotes."
         hint = f" See `{error.ctx.command_path} --help`." if error.ctx else ""
-        return "UsageError", _sentence(error.format_message()) + hint, EXIT_USAGE
+        return "UsageError", message + hint, EXIT_USAGE
     if isinstance(error, click.ClickException):
         return name, error.format_message(), error.exit_code
     if isinstance(error, RecursionError):

@@ -10,7 +10,7 @@ import click
 
 from foveate.cli.call import Call, Verb, VerbGroup, is_agent, pass_call, read_text, say
 from foveate.cli.memory import changed_line
-from foveate.cli.options import complete_kinds
+from foveate.cli.options import check_public_kind, complete_kinds
 from foveate.cli.render import Line, cut, print_lines, width
 from foveate.errors import InputError
 from foveate.operations import documents
@@ -64,6 +64,8 @@ def accept(call: Call, ids: tuple[str, ...], kind: str | None, text: str | None,
     """
     if is_agent():
         raise InputError("Only a person can accept a record, and a coding agent runs this command. Ask the user to run it.")
+    if kind is not None:
+        check_public_kind(kind)
     new_text = None if text is None else read_text(text)
     with call.open() as engine:
         if not yes and not _confirm_accept([engine.get(id) for id in ids], kind):

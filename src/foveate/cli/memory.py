@@ -16,6 +16,7 @@ from foveate.cli.options import (
     FILTERS,
     FilterFields,
     OptionSpec,
+    check_public_kind,
     collect,
     complete_kinds,
     filters_of,
@@ -132,10 +133,7 @@ an agent waits in the inbox for a person. Tasks are added with `foveate task add
 def add(
     call: Call, kind: str, text: str, fields: RecordFields, settings: tuple[str, ...], pin: bool, personal: bool
 ) -> None:
-    if kind == "task":
-        raise InputError("Add tasks with `foveate task add NAME`: a task has a name and a status.")
-    if kind in KINDS and KINDS[kind].is_internal:
-        raise InputError(f"Unknown kind {kind!r}.{near(kind, public_kinds())}")
+    check_public_kind(kind)
     values: dict[str, Any] = {**fields, **parse_settings(kind, settings), **({"pinned": True} if pin else {})}
     trust = author_trust(fields.get("trust"))
     if trust is not None:
@@ -176,7 +174,7 @@ def _propose(engine: Engine, kind: str, text: str, values: Mapping[str, Any], *,
 @set_option
 @click.option("--result", metavar="TEXT", help="What came of it, in words; needs --outcome.")
 @click.option("--pin/--no-pin", "pinned", default=None, help="Show it in every context, or no longer.")
-@click.option("--retire", is_flag=True, help="Take it out of use; `undo` brings it back, `forget` deletes it.")
+@click.option("--retire/--no-retire", default=None, help="Take it out of use, or back into use; `forget` deletes it.")
 @click.option("--expect", type=int, metavar="VERSION", help="Fail if it has another version, because somebody changed it.")
 @pass_call
 def edit(
@@ -187,7 +185,7 @@ def edit(
     settings: tuple[str, ...],
     result: str | None,
     pinned: bool | None,
-    retire: bool,
+    retire: bool | None,
     expect: int | None,
 ) -> None:
     """Change a record: its text, its fields, or whether it is in use.
@@ -203,15 +201,18 @@ def edit(
         values["pinned"] = pinned
     if result is not None and "outcome" not in fields:
         raise InputError("--result says how an --outcome came about. Pass --outcome as well.")
-    if text is None and not values and not settings and not retire:
+    if text is None and not values and not settings and retire is None:
         raise InputError("Nothing to change: pass --text, --outcome, --pin, --retire or another field.")
     new_text = None if text is None else read_text(text)
     with call.open() as engine:
         if settings:
             values |= parse_settings(engine.get(id).kind, settings)
-        status: Literal["retired"] | None = "retired" if retire else None
-        record = engine.edit(id, text=new_text, status=status, result=result, expect_version=expect, **values)
+        record = engine.edit(id, text=new_text, status=STATUS_OF[retire], result=result, expect_version=expect, **values)
     print_changed(call, record)
+
+
+STATUS_OF: Mapping[bool | None, Literal["active", "retired"] | None] = {None: None, True: "retired", False: "active"}
+"""The status that `--retire` and `--no-retire` set."""
 
 
 def print_changed(call: Call, record: Record) -> None:

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal, TypedDict, Union, get_args, get_orig
 import click
 from click.shell_completion import CompletionItem
 
-from foveate.cli.call import Call, decode_text, read_text
-from foveate.errors import FoveateError
+from foveate.cli.call import Call, decode_text, read_text, say
+from foveate.errors import FoveateError, InputError, near
 from foveate.options import Arg
 from foveate.records.kinds import KINDS, kind_of
 from foveate.types import Filters
@@ -92,6 +92,14 @@ def public_kinds() -> list[str]:
     return [name for name, kind in KINDS.items() if not (kind.is_internal or kind.is_derived)]
 
 
+def check_public_kind(kind: str) -> None:
+    """Raise an error for a kind that people cannot write. Tasks have a command of their own, because they have a status."""
+    if kind == "task":
+        raise InputError("Add tasks with `foveate task add NAME`: a task has a name and a status.")
+    if kind in KINDS and KINDS[kind].is_internal:
+        raise InputError(f"Unknown kind {kind!r}.{near(kind, public_kinds())}")
+
+
 def complete_profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Complete the name of a profile."""
     from foveate.pipeline import profiles
@@ -163,6 +171,9 @@ def filters_of(values: FilterFields) -> Filters:
 EXTRA_SLOT = "given"
 """Slot of an extra text that names none."""
 
+_PATH = re.compile(r"\S*/\S+|\S+\.\w{1,4}")
+"""A text without blanks that has a slash or a suffix: probably the name of a file."""
+
 _SLOT_AND_TEXT = re.compile(r"([A-Za-z0-9_-]+)=(.*)", re.DOTALL)
 
 extra_option = click.option(
@@ -183,6 +194,8 @@ def extra_texts(values: Sequence[str]) -> dict[str, list[dict[str, str]]]:
             with open(text, "rb") as file:
                 part = {"text": decode_text(file.read(), repr(text)), "origin": text}
         else:
+            if _PATH.fullmatch(text):
+                say(f"warning: there is no file {text!r}, so it is passed as a text.")
             part = {"text": read_text(text)}
         out.setdefault(slot, []).append(part)
     return out

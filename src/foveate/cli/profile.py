@@ -26,7 +26,7 @@ def profile(call: Call, name: str | None) -> None:
     A FILE ends in .toml. If the profile has problems, they are printed instead, one on a line, and the exit code is 2.
     """
     places = profiles.profile_dirs(call.place().root)
-    if name is None:
+    if not name:
         _list(call, places)
         return
     is_file = name.endswith(".toml")

@@ -37,7 +37,7 @@ TEXT = "text"
 
 FORMATS = ("auto", *READERS, MESSAGES)
 
-_LIST_OF_OBJECTS = re.compile(rb"\s*\[\s*\{")
+_LIST_OF_OBJECTS = re.compile(rb"\s*\[\s*[{\]]")
 
 PERSONAL_FORMATS = ("claude-code", "codex", MESSAGES)
 """Formats whose messages get the trust of the user."""
@@ -59,10 +59,16 @@ def remember(call: Call, files: tuple[str, ...], format: str, dry_run: bool) -> 
     """
     if not files and sys.stdin.isatty():
         raise click.UsageError("Name a file or a folder, or pipe a text into the command.", click.get_current_context())
+    sources = files or (STDIN,)
+    for source in sources:
+        if source != STDIN and not os.path.exists(source):
+            raise InputError(
+                f"There is no file {source!r}. To store a text, `foveate add note TEXT`, or pipe it into `foveate remember`."
+            )
     texts: list[str] | None = [] if dry_run else None
     with call.open() as engine:
         reader = _Reader(engine, call.session, format, texts)
-        report = sum((reader.remember(file) for file in files or (STDIN,)), ImportReport())
+        report = sum((reader.remember(source, strict=len(sources) == 1) for source in sources), ImportReport())
         names = [] if texts is None else propose_entities(engine.store.data, "\n\n".join(texts))
     _print_report(call, report, names, dry_run=dry_run)
 
@@ -93,14 +99,13 @@ class _Reader:
         self._format = format
         self._texts = texts
 
-    def remember(self, path: str) -> ImportReport:
-        """Store what a file, the files of a folder, or standard input contains."""
+    def remember(self, path: str, *, strict: bool) -> ImportReport:
+        """Store what a file, the files of a folder, or standard input contains.
+
+        An unknown format is an error if `strict`, and a note in the report in a folder or among several files.
+        """
         if path == STDIN:
-            return self._source(sys.stdin.buffer, STDIN, strict=True)
-        if not os.path.exists(path):
-            raise InputError(
-                f"There is no file {path!r}. To store a text, `foveate add note TEXT`, or pipe it into `foveate remember`."
-            )
+            return self._source(sys.stdin.buffer, STDIN, strict=strict)
         files = importable_files(Path(path))
         size = sum(file.stat().st_size for file in files)
         is_watched = sys.stderr.isatty()
@@ -109,7 +114,7 @@ class _Reader:
             for file in files:
                 with file.open("rb") as source:
                     lines = _with_progress(source, bar) if bar else source
-                    report += self._source(lines, os.fspath(file), strict=not os.path.isdir(path))
+                    report += self._source(lines, os.fspath(file), strict=strict and not os.path.isdir(path))
         return report
 
     def _source(self, source: Iterable[bytes], name: str, *, strict: bool) -> ImportReport:
