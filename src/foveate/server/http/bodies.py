@@ -241,6 +241,13 @@ def _message(error: Mapping[str, Any], known: frozenset[str]) -> Any:
     return error["msg"]
 
 
+def refuse_fields(body: Mapping[str, Any], known: Collection[str], subject: str) -> None:
+    """Raise an error for fields of a body that do not apply to the action or status that it names."""
+    problems = [f"{name} does not apply to {subject}." for name in sorted(body.keys() - set(known))]
+    if problems:
+        raise InputError(problems)
+
+
 def check_body(value: Any) -> Any:
     """Refuse values that JSON allows but no store keeps: NUL characters, endless numbers, deep nesting, long lists."""
     _refuse_unsound(value)

@@ -11,9 +11,8 @@ from foveate.clock import iso
 from foveate.engine import Engine
 from foveate.engine.engine import view_of
 from foveate.errors import BudgetError, InputError, NotFound, ProfileError, SourceError
-from foveate.operations import documents
 from foveate.pipeline import profiles
-from foveate.receipts.diff import Diff, diff_of
+from foveate.receipts.diff import Diff, ItemChange, diff_of
 from foveate.receipts.receipt import Receipt
 from foveate.receipts.replay import prompt_of
 from foveate.receipts.summary import summary_of
@@ -120,8 +119,6 @@ def _why(request: PageRequest, receipt: Receipt) -> dict[str, Any] | None:
 
 MAX_CONTEXT_CHOICES = 50
 
-CHANGES = ("added", "withdrawn", "moved", "re_detailed", "changed")
-
 
 def compare_page(request: PageRequest) -> dict[str, Any]:
     """Show what changed between two contexts."""
@@ -168,21 +165,26 @@ def _diff_view(request: PageRequest, before: Receipt, after: Receipt) -> dict[st
 
 def changed_items(request: PageRequest, before: Receipt, after: Receipt, diff: Diff) -> list[Row]:
     """Return a row for each item that was added, withdrawn, moved to another place or shown at another level or version."""
-    document = documents.diff(diff)
-    ids = {entry["id"] for change in CHANGES for entry in document[change]}
-    rows = {receipt.id: _kept_rows(request, receipt, ids) for receipt in (before, after)}
+    changes = (
+        ("added", after, diff.added),
+        ("withdrawn", before, diff.withdrawn),
+        ("moved", after, diff.place_changes),
+        ("re-detailed", after, diff.level_changes),
+        ("changed", after, diff.version_changes),
+    )
+    ids = {entry.id for _, _, entries in changes for entry in entries}
+    rows = {receipt.id: _item_rows(request, receipt, ids) for receipt in (before, after)}
     found = []
-    for change in CHANGES:
-        receipt = before if change == "withdrawn" else after
-        for entry in document[change]:
-            steps = {"from": entry.get("from"), "to": entry.get("to")}
-            found.append({**rows[receipt.id][entry["id"]], "change": change.replace("_", "-"), **steps})
+    for change, receipt, entries in changes:
+        for entry in entries:
+            values = (entry.before, entry.after) if isinstance(entry, ItemChange) else (None, None)
+            found.append({**rows[receipt.id][entry.id], "change": change, "from": values[0], "to": values[1]})
     return found
 
 
-def _kept_rows(request: PageRequest, receipt: Receipt, ids: set[str]) -> dict[str, Row]:
-    kept = [entry for entry in receipt.items if entry.id in ids]
-    return {row["id"]: row for row in candidate_rows(request.engine, receipt, kept)}
+def _item_rows(request: PageRequest, receipt: Receipt, ids: set[str]) -> dict[str, Row]:
+    items = [entry for entry in receipt.items if entry.id in ids]
+    return {row["id"]: row for row in candidate_rows(request.engine, receipt, items)}
 
 
 # --- try changes -----------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from foveate.operations import documents
 from foveate.options import WHO
 from foveate.records.make import to_json
 from foveate.server.http.access import Administers, Reads, Writes
-from foveate.server.http.bodies import Arguments, OneOrMany
+from foveate.server.http.bodies import Arguments, OneOrMany, refuse_fields
 from foveate.server.http.responses import (
     Cursor,
     Document,
@@ -218,19 +218,13 @@ def decide(id: str, body: Verdict, caller: Writes) -> Response:
     inbox, action = caller.engine.inbox, body.pop("action")
     if action == "accept":
         caller.require("admin")
-        _refuse_others(body, action, "text", "kind")
+        refuse_fields(body, ("text", "kind"), repr(action))
         return _changed(inbox.accept(id, **body)[0])
     if action == "reject":
-        _refuse_others(body, action, "reason")
+        refuse_fields(body, ("reason",), repr(action))
         return _changed(inbox.reject(id, **body)[0])
-    _refuse_others(body, action, "text")
+    refuse_fields(body, ("text",), repr(action))
     return _changed(inbox.answer(id, body.get("text") or ""))
-
-
-def _refuse_others(body: dict[str, Any], action: str, *known: str) -> None:
-    problems = [f"{name} does not apply to {action!r}." for name in body if name not in known]
-    if problems:
-        raise InputError(problems)
 
 
 def _changed(record: Record) -> Response:

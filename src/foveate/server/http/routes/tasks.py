@@ -10,12 +10,12 @@ from starlette.responses import Response
 
 from foveate.engine import Engine
 from foveate.engine.tasks import Tasks
-from foveate.errors import InputError, NotFound
+from foveate.errors import NotFound
 from foveate.operations import documents
 from foveate.options import Outcome, TaskStatus
 from foveate.records.make import to_json
 from foveate.server.http.access import Caller, Reads, Writes, WritesAndComputes
-from foveate.server.http.bodies import Arguments
+from foveate.server.http.bodies import Arguments, refuse_fields
 from foveate.server.http.responses import Document, created
 from foveate.server.http.routes.router import new_router
 from foveate.tasks.handoff import json_schema, template
@@ -64,7 +64,7 @@ def add(
     """Add a task, or with `push` start a goal as a part of the current one. A key that is in use already changes nothing."""
     engine = caller.engine
     if body.pop("push", False):
-        _refuse_others(body, "a goal that is pushed", {"name", "objective"})
+        refuse_fields(body, ("name", "objective"), "a goal that is pushed")
         name = body["name"] if "objective" in body else ""
         return _created(engine.tasks.push(body.get("objective") or body["name"], name=name), "added")
     if key:
@@ -99,9 +99,9 @@ def edit(id: str, body: TaskEdit, caller: Writes) -> Response:
     """
     status, agent = body.get("status"), _agent(caller, body.get("agent"))
     if status not in ENDING_FIELDS:
-        _refuse_others(body, "a task that does not end", body.keys() - {"result", "outcome", "agent"})
+        refuse_fields(body, body.keys() - {"result", "outcome", "agent"}, "a task that does not end")
         return _task(caller.engine.tasks.edit(id, **body))
-    _refuse_others(body, f"status {status!r}", {"status", *ENDING_FIELDS[status]})
+    refuse_fields(body, {"status", *ENDING_FIELDS[status]}, f"status {status!r}")
     tasks, result = caller.engine.tasks, body.get("result", "")
     if status == "failed":
         return _task(tasks.fail(id, body.get("reason", ""), agent=agent))
@@ -119,12 +119,6 @@ def _agent(caller: Caller, agent: str | None) -> str | None:
 
 def _task(task: Task) -> Response:
     return Document({"task": documents.task(task)})
-
-
-def _refuse_others(body: dict[str, Any], subject: str, known: set[str]) -> None:
-    problems = [f"{name} does not apply to {subject}." for name in sorted(body.keys() - known)]
-    if problems:
-        raise InputError(problems)
 
 
 @router.get("/tasks/{id}/handoff")
