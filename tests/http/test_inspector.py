@@ -63,11 +63,11 @@ def test_a_context_shows_its_prompt_its_budget_and_its_items(client: TestClient,
     shown = document(client, f"/ui/context?id={context.id}")
     assert shown["prompt"]["text"] == context.text
     assert "".join(span["text"] for span in shown["prompt"]["parts"][0]["spans"]) in context.text
-    numbers = {item["id"]: item["n"] for item in shown["items"]}
+    numbers = {item.id: item.number for item in shown["items"]}
     assert set(numbers) == {item.id for item in context.items}
-    row = next(item for item in shown["items"] if item["id"] == hostile.id)
-    assert (row["kind"], row["trust"]) == ("fact", "user")
-    assert sum(row["parts"].values()) == pytest.approx(row["score"], abs=1e-4)
+    row = next(item for item in shown["items"] if item.id == hostile.id)
+    assert (row.entry.kind, row.trust) == ("fact", "user")
+    assert sum(row.score_parts.values()) == pytest.approx(row.entry.score, abs=1e-4)
     budget = shown["budget"]
     assert budget.used + budget.free + budget.reserve == budget.total == 1000
     html = client.get("/ui/context", params={"id": "last"}).text

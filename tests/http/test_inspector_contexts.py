@@ -72,13 +72,13 @@ def test_left_out_says_of_every_candidate_why_and_what_it_lacked(client: TestCli
     lost = list(engine.receipts.get(asked).left_out)
     shown = document(client, f"/ui/left-out?id={asked}")
     assert shown["reasons"] == Counter(entry.reason for entry in lost)
-    assert {row["id"] for row in shown["left_out"]} == {entry.id for entry in lost}
+    assert {row.id for row in shown["left_out"]} == {entry.id for entry in lost}
     room = [entry.needs_tokens for entry in lost if entry.reason == "budget"]
     number = len(engine.receipts.get(asked).candidates)
     summary = f"{len(room)} of {number} candidates did not fit; the smallest shortfall was {min(room)} tokens"
     assert summary in shown["summary"]
-    superseded = next(row for row in shown["left_out"] if row["reason"] == "superseded")
-    assert superseded["other"]["title"] == "Redis runs on port 6380"
+    superseded = next(row for row in shown["left_out"] if row.entry.reason == "superseded")
+    assert shown["others"][superseded.entry.detail].title == "Redis runs on port 6380"
 
 
 def test_left_out_reads_as_a_page_whatever_a_record_says(client: TestClient, asked: str) -> None:
@@ -91,10 +91,10 @@ def test_left_out_reads_as_a_page_whatever_a_record_says(client: TestClient, ask
 @pytest.mark.parametrize(
     ("sort", "key"),
     [
-        ("score", lambda row: -row["score"]),
-        ("needs_tokens", lambda row: (not row["needs_tokens"], row["needs_tokens"])),
-        ("needs_score", lambda row: (not row["needs_score"], row["needs_score"])),
-        ("title", lambda row: row["title"].lower()),
+        ("score", lambda row: -row.entry.score),
+        ("needs_tokens", lambda row: (not row.entry.needs_tokens, row.entry.needs_tokens)),
+        ("needs_score", lambda row: (not row.entry.needs_score, row.entry.needs_score)),
+        ("title", lambda row: row.title.lower()),
     ],
 )
 def test_left_out_is_sorted_by_a_column(client: TestClient, asked: str, sort: str, key: Callable[[Any], Any]) -> None:
@@ -109,24 +109,24 @@ def test_left_out_is_sorted_by_a_column(client: TestClient, asked: str, sort: st
 @pytest.mark.parametrize(
     ("filters", "fits"),
     [
-        ("reason=superseded", lambda row: row["reason"] == "superseded"),
-        ("q=note", lambda row: row["kind"] == "note"),
-        ("q=CACHE+number", lambda row: "cache number" in row["title"]),
+        ("reason=superseded", lambda row: row.entry.reason == "superseded"),
+        ("q=note", lambda row: row.entry.kind == "note"),
+        ("q=CACHE+number", lambda row: "cache number" in row.title),
         ("q=nowhere", lambda row: False),
     ],
 )
 def test_left_out_is_filtered(client: TestClient, asked: str, filters: str, fits: Callable[[Any], bool]) -> None:
     every = document(client, f"/ui/left-out?id={asked}")["left_out"]
     shown, html = page(client, f"/ui/left-out?id={asked}&{filters}")
-    assert [row["id"] for row in shown["left_out"]] == [row["id"] for row in every if fits(row)]
+    assert [row.id for row in shown["left_out"]] == [row.id for row in every if fits(row)]
     assert ("matches these filters" in html) == (not shown["left_out"])
 
 
 def test_left_out_comes_in_pages(client: TestClient, asked: str) -> None:
-    every = [row["id"] for row in document(client, f"/ui/left-out?id={asked}")["left_out"]]
+    every = [row.id for row in document(client, f"/ui/left-out?id={asked}")["left_out"]]
     pages = document(client, f"/ui/left-out?id={asked}&limit=2")["pages"]
     found = [document(client, f"/ui/left-out?id={asked}&limit=2&page={n}") for n in range(1, pages + 1)]
-    assert [row["id"] for each in found for row in each["left_out"]] == every
+    assert [row.id for each in found for row in each["left_out"]] == every
     assert 'rel="next"' in client.get(f"/ui/left-out?id={asked}&limit=2").text
 
 
@@ -172,7 +172,7 @@ def test_compare_shows_the_engines_diff_with_titles_and_lines(client: TestClient
         ("re-detailed", diff.level_changes),
         ("changed", diff.version_changes),
     ):
-        assert [row["id"] for row in rows if row["change"] == change] == [entry.id for entry in entries]
+        assert [item.row.id for item in rows if item.change == change] == [entry.id for entry in entries]
     assert shown["diff"]["tokens"] == diff.tokens > 0
     assert asdict(diff.shared_prefix).items() <= shown["diff"]["shared_prefix"].items()
     texts = [engine.receipts.replay(id).text.split("\n") for id in (asked, later)]
@@ -254,7 +254,7 @@ def test_a_context_is_tried_with_other_settings_and_nothing_is_stored(
         == engine.context("Which port does redis run on?", budget=900, session="morning", dry_run=True).text
     )
     assert result["budget"].total == 900
-    assert {row["change"] for row in result["items_changed"]} >= {"added"}
+    assert {item.change for item in result["items_changed"]} >= {"added"}
     assert ESCAPED in html
     assert "<script>alert" not in html
     other = document(client, f"/ui/try?id={asked}&query=Which+database%3F&profile=task")["result"]

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from math import floor, log10
-from typing import Any
 
+from foveate.server.inspector.candidate_rows import CandidateRow
 from foveate.types import Budget, SlotBudget
 
 WIDTH, HEIGHT = 1000.0, 200.0
@@ -63,10 +63,10 @@ def budget(budget: Budget, colors: Mapping[str, str], scale: float | None = None
     return bar(parts, max(scale or budget.total, sum(amount for _, amount, _ in parts)))
 
 
-def score(row: Mapping[str, Any], colors: Mapping[str, str], max_score: float) -> tuple[list[BarSegment], str]:
+def score(row: CandidateRow, colors: Mapping[str, str], max_score: float) -> tuple[list[BarSegment], str]:
     """Return a bar with the parts of a score, and the same in words."""
-    parts: Mapping[str, float] = row["parts"]
-    label = f"score {row['score']:.3f} = {' + '.join(f'{name} {part:.3f}' for name, part in parts.items())}"
+    parts = row.score_parts
+    label = f"score {row.entry.score:.3f} = {' + '.join(f'{name} {part:.3f}' for name, part in parts.items())}"
     return bar([(name, part, colors.get(name, "c9")) for name, part in parts.items()], max_score), label
 
 

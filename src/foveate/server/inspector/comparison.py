@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, get_args
 
 from foveate.clock import iso
@@ -17,7 +17,7 @@ from foveate.receipts.receipt import Receipt
 from foveate.receipts.replay import prompt_of
 from foveate.receipts.summary import summary_of
 from foveate.records.render import display_name
-from foveate.server.inspector.candidate_rows import Row, candidate_rows, features
+from foveate.server.inspector.candidate_rows import CandidateRow, candidate_rows, features
 from foveate.server.inspector.contexts import context_header, context_view, receipt_of
 from foveate.server.inspector.page import Page, PageRequest
 from foveate.server.inspector.text_diff import diff_lines
@@ -48,17 +48,18 @@ def left_out_page(request: PageRequest) -> dict[str, Any]:
         "subject": f"Left out: {receipt.request.query[:60]}",
         "context": context_header(receipt),
         "summary": summary(receipt),
-        "reasons": dict(Counter(row["reason"] for row in every).most_common()),
+        "reasons": dict(Counter(entry.reason for entry in receipt.left_out).most_common()),
         "reason": reason,
         "q": words,
         "sort": sort,
         "features": features(shown),
-        "max_score": max((row["score"] for row in every), default=0),
+        "max_score": max((row.entry.score for row in every), default=0),
         "number": len(rows),
         "page": page,
         "pages": pages,
         "first": (page - 1) * limit + 1,
-        "left_out": _with_related_records(request, receipt, shown),
+        "left_out": shown,
+        "others": _other_records(request, receipt, shown),
         "why": _why(request, receipt),
     }
 
@@ -81,27 +82,40 @@ def summary(receipt: Receipt) -> str:
     return f"{'. '.join(parts)}."
 
 
-def _matches(row: Row, reason: str, words: str) -> bool:
-    text = " ".join(str(row[name]) for name in ("title", "id", "kind", "slot", "source", "origin")).lower()
-    return reason in ("", row["reason"]) and all(word in text for word in words.lower().split())
+def _matches(row: CandidateRow, reason: str, words: str) -> bool:
+    entry = row.entry
+    text = " ".join((row.title, entry.id, entry.kind, entry.slot, entry.source, row.origin)).lower()
+    has_reason = not entry.is_kept and reason in ("", entry.reason)
+    return has_reason and all(word in text for word in words.lower().split())
 
 
-def _sort_rows(rows: list[Row], sort: str) -> list[Row]:
+def _sort_rows(rows: list[CandidateRow], sort: str) -> list[CandidateRow]:
     """Sort by a column: best score, smallest shortfall or title first. Rows without a shortfall come last."""
-    rows = sorted(rows, key=lambda row: (-row["score"], row["id"], row["slot"]))
+    rows = sorted(rows, key=lambda row: (-row.entry.score, row.id, row.entry.slot))
     if sort == "title":
-        return sorted(rows, key=lambda row: row["title"].lower())
-    return rows if sort == "score" else sorted(rows, key=lambda row: (not row[sort], row[sort]))
+        return sorted(rows, key=lambda row: row.title.lower())
+    if sort == "score":
+        return rows
+    return sorted(rows, key=lambda row: (not getattr(row.entry, sort), getattr(row.entry, sort)))
 
 
-def _with_related_records(request: PageRequest, receipt: Receipt, rows: Sequence[Row]) -> list[Row]:
-    """Add to each row the record that it repeats or that superseded it."""
-    ids = list(dict.fromkeys(row["detail"] for row in rows if row["reason"] in REASONS_NAMING_RECORD and row["detail"]))
+@dataclass(frozen=True, slots=True)
+class OtherRecord:
+    """The record that a candidate repeats, or that superseded it."""
+
+    id: str
+    title: str
+    is_record: bool
+    """It can still be read and has a page."""
+
+
+def _other_records(request: PageRequest, receipt: Receipt, rows: Sequence[CandidateRow]) -> dict[str, OtherRecord]:
+    """Return the records that the reasons of the rows name, by id."""
+    entries = [row.entry for row in rows]
+    ids = [entry.detail for entry in entries if not entry.is_kept and entry.reason in REASONS_NAMING_RECORD and entry.detail]
     with request.engine.store.data.reader(receipt.narrow_scope(request.engine.scope)) as reader:
         records = reader.get(ids) if ids else {}
-    others = {id: {"id": id, "title": id, "is_record": False} for id in ids}
-    others |= {id: {"id": id, "title": display_name(record), "is_record": True} for id, record in records.items()}
-    return [{**row, "other": others.get(row["detail"]) if row["reason"] in REASONS_NAMING_RECORD else None} for row in rows]
+    return {id: OtherRecord(id, display_name(records[id]) if id in records else id, id in records) for id in ids}
 
 
 def _why(request: PageRequest, receipt: Receipt) -> dict[str, Any] | None:
@@ -163,7 +177,16 @@ def _diff_view(request: PageRequest, before: Receipt, after: Receipt) -> dict[st
     return view
 
 
-def changed_items(request: PageRequest, before: Receipt, after: Receipt, diff: Diff) -> list[Row]:
+@dataclass(frozen=True, slots=True)
+class ChangedItem:
+    """An item that differs between two contexts. `values` has the earlier and the later value of what changed."""
+
+    change: str
+    row: CandidateRow
+    values: str
+
+
+def changed_items(request: PageRequest, before: Receipt, after: Receipt, diff: Diff) -> list[ChangedItem]:
     """Return a row for each item that was added, withdrawn, moved to another place or shown at another level or version."""
     changes = (
         ("added", after, diff.added),
@@ -177,14 +200,14 @@ def changed_items(request: PageRequest, before: Receipt, after: Receipt, diff: D
     found = []
     for change, receipt, entries in changes:
         for entry in entries:
-            values = (entry.before, entry.after) if isinstance(entry, ItemChange) else (None, None)
-            found.append({**rows[receipt.id][entry.id], "change": change, "from": values[0], "to": values[1]})
+            values = f"{entry.before} → {entry.after}" if isinstance(entry, ItemChange) else ""
+            found.append(ChangedItem(change, rows[receipt.id][entry.id], values))
     return found
 
 
-def _item_rows(request: PageRequest, receipt: Receipt, ids: set[str]) -> dict[str, Row]:
+def _item_rows(request: PageRequest, receipt: Receipt, ids: set[str]) -> dict[str, CandidateRow]:
     items = [entry for entry in receipt.items if entry.id in ids]
-    return {row["id"]: row for row in candidate_rows(request.engine, receipt, items)}
+    return {row.id: row for row in candidate_rows(request.engine, receipt, items)}
 
 
 # --- try changes -----------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from foveate.clock import iso
@@ -13,7 +13,7 @@ from foveate.receipts.receipt import Receipt
 from foveate.receipts.replay import Prompt
 from foveate.receipts.summary import ReceiptSummary
 from foveate.server.http.responses import encode_cursor
-from foveate.server.inspector.candidate_rows import Row, candidate_rows, features
+from foveate.server.inspector.candidate_rows import CandidateRow, candidate_rows, features
 from foveate.server.inspector.page import Page, PageRequest
 from foveate.types import LAST, Record
 
@@ -112,15 +112,15 @@ def context_header(receipt: Receipt) -> dict[str, Any]:
     }
 
 
-def _in_prompt_order(items: list[Row], prompt: Prompt) -> list[Row]:
+def _in_prompt_order(items: list[CandidateRow], prompt: Prompt) -> list[CandidateRow]:
     """Number the items in the order of the prompt. Those that can no longer be read come last."""
     place = {id: n for n, id in enumerate(span.id for part in prompt.parts for span in part.pieces if span.id)}
-    ordered = sorted(items, key=lambda item: place.get(item["id"], len(place)))
-    return [{"n": n, **item, "missing": item["id"] not in place} for n, item in enumerate(ordered, 1)]
+    ordered = sorted(items, key=lambda item: place.get(item.id, len(place)))
+    return [replace(item, number=n, is_missing=item.id not in place) for n, item in enumerate(ordered, 1)]
 
 
-def _prompt_view(prompt: Prompt, items: list[Row]) -> dict[str, Any]:
-    numbers = {item["id"]: item["n"] for item in items}
+def _prompt_view(prompt: Prompt, items: list[CandidateRow]) -> dict[str, Any]:
+    numbers = {item.id: item.number for item in items}
     parts = [
         {
             "name": part.name,
