@@ -387,11 +387,20 @@ def test_all_problems_come_at_once(project: Path) -> None:
         "Profile 'developer' has no setting 'totl'. Did you mean 'total'?",
         "Profile 'developer': slots.facts.share must be a number, 0 or more, got 'all'.",
         "The call has no setting 'weight'. Did you mean 'weights'?",
-        "The call cannot extend a profile; name the profile instead.",
-        "The call: total must be a whole number above 0, got 0.",
         "Profile 'developer': slot 'todo' has neither tokens nor share; give it one of them.",
         "Profile 'developer': the reserve of 8000 leaves nothing of the total of 8000.",
+        "The call cannot extend a profile; name the profile instead.",
+        "The call: total must be a whole number above 0, got 0.",
     ]
+
+
+def test_a_profile_that_was_edited_is_merged_anew(project: Path) -> None:
+    write(project, "developer", "total = 5000")
+    assert resolve("developer", [project]).total == 5000
+    write(project, "developer", "total = 60_000")
+    assert resolve("developer", [project]).total == 60_000
+    assert resolve("developer", [project], total=700).total == 700
+    assert resolve("developer", [project]).total == 60_000
 
 
 def test_a_missing_layer_does_not_hide_the_problems_of_the_others(project: Path) -> None:

@@ -28,6 +28,9 @@ _METADATA_KEYS = ("name", "description", "extends", "complexity", "input")
 _SIZE_KEYS = ("tokens", "share")
 _DEFAULTS = {field.name: field.default for field in fields(Slot)}
 
+MAX_MERGED_PROFILES = 64
+_merged_profiles: dict[tuple[Any, ...], tuple[Sequence[Layer], Profile]] = {}
+
 
 def resolve(
     names: str | Sequence[str],
@@ -116,12 +119,42 @@ def _resolve(
     names: str | Sequence[str], dirs: Sequence[Path], call: Mapping[str, Any] | None, total: int | None
 ) -> tuple[Profile | None, list[str]]:
     names = [names] if isinstance(names, str) else names or [DEFAULT]
-    files, problems = _files(names, dirs)
-    readable = not problems
+    files, unreadable = _files(names, dirs)
+    problems = _call_problems(call or {}, total)
+    if unreadable or problems:
+        return None, [*unreadable, *_merge_layers(names, files, call or {}, complete=not unreadable)[1], *problems]
+    # Merging takes a tenth of a context, and most calls set nothing but the total. A parsed file stays the same object until
+    # the file changes; the value holds the layers, so that the id of a table in the key is not used again.
+    key = (tuple(names), tuple((file.label, file.path, id(file.table)) for file in files))
+    merged = None if call else _merged_profiles.get(key)
+    if merged is None:
+        profile, problems = _merge_layers(names, files, call or {})
+        if profile is None:
+            return None, problems
+        merged = files, profile
+    if not call:
+        if len(_merged_profiles) >= MAX_MERGED_PROFILES:
+            _merged_profiles.clear()
+        _merged_profiles[key] = merged
+    profile = merged[1]
+    frame = next((name.partition(".")[2] for name in names if name.startswith("frames.")), "")
+    if frame:
+        profile = replace(profile, frame=load_frames(dirs)[frame])
+    return _with_total(profile, total), []
+
+
+def _merge_layers(
+    names: Sequence[str], files: Sequence[Layer], call: Mapping[str, Any], *, complete: bool = True
+) -> tuple[Profile | None, list[str]]:
+    """Return the profile of some layers and the settings of a call, or None and all problems.
+
+    If a layer is missing, the others are checked one by one. Their slots may have been defined by the missing one.
+    """
+    problems: list[str] = []
     merged: dict[str, Any] = {}
     setters: dict[str, str] = {}
     invalid: set[str] = set()
-    for label, table in [*((file.label, file.table) for file in files), (CALL_LAYER, call or {})]:
+    for label, table in [*((file.label, file.table) for file in files), (CALL_LAYER, call)]:
         layer = check_variant(label, table) if _is_variant(label) else check_layer(label, table)
         own = {key: value for key, value in layer.layer.items() if key not in (*_METADATA_KEYS, "frame")}
         problems += layer.problems
@@ -132,8 +165,7 @@ def _resolve(
         merged = _overlay(merged, own)
         setters |= dict.fromkeys(_paths(own), label)
         invalid |= layer.invalid
-    problems += _call_problems(call or {}, total)
-    if not readable:
+    if not complete:
         return None, problems
     slots = merged.get("slots", {})
     merged["slots"] = {slot: values for slot, values in slots.items() if not _is_unused_slot(values)}
@@ -143,11 +175,7 @@ def _resolve(
     if problems:
         return None, problems
     name = next(file.table.get("name", file.name) for file in files if file.label == names[0])
-    profile = _build_profile(name, merged, {path: setters[path] for path in _paths(merged)})
-    frame = next((name.partition(".")[2] for name in names if name.startswith("frames.")), "")
-    if frame:
-        profile = replace(profile, frame=load_frames(dirs)[frame])
-    return _with_total(profile, total), []
+    return _build_profile(name, merged, {path: setters[path] for path in _paths(merged)}), []
 
 
 def _is_variant(name: str) -> bool:
