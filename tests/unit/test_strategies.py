@@ -104,7 +104,7 @@ def test_a_shipped_profile_is_no_layer_of_an_agent_that_has_its_name() -> None:
 
 def test_a_strategy_needs_an_agent_with_a_profile() -> None:
     with open_engine() as engine:
-        with pytest.raises(InputError, match="names no agent"):
+        with pytest.raises(InputError, match="has no agent"):
             ContextStrategy()
         ready(engine)
         with pytest.raises(ProfileError, match="Profile 'nobody' does not exist"):
