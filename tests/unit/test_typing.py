@@ -1,4 +1,4 @@
-"""What a type checker says about programs that use foveate."""
+"""A type checker accepts correct programs and refuses misspelt options."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Context:
 
     @property
     def receipt(self) -> Receipt:
-        """Why the context is as it is, with every candidate."""
+        """Return the receipt: every candidate, and the reason for each decision."""
         return build_receipt(self.run)
 
     @property
