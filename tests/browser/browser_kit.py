@@ -132,9 +132,10 @@ def overflow(page: Page) -> list[str]:
     )
 
 
-def violations(page: Page) -> list[str]:
+def violations(page: Page, *, colours_only: bool = False) -> list[str]:
     """What axe has against a page: rule, what to do about it, and where."""
-    options = {"runOnly": {"type": "tag", "values": list(RULES)}, "resultTypes": ["violations"]}
+    only = {"type": "rule", "values": ["color-contrast"]} if colours_only else {"type": "tag", "values": list(RULES)}
+    options = {"runOnly": only, "resultTypes": ["violations"]}
     found = Axe().run(page, options=options).response["violations"]
     return [
         f"{rule['id']} ({rule['impact']}): {rule['help']}\n    {' '.join(map(str, node['target']))}\n    {_why(node)}"
@@ -148,9 +149,9 @@ def _why(node: dict[str, Any]) -> str:
     return "; ".join(part["message"] for group in ("any", "all", "none") for part in node[group])
 
 
-def axe(page: Page) -> None:
+def axe(page: Page, *, colours_only: bool = False) -> None:
     """Fail where axe finds something."""
-    found = violations(page)
+    found = violations(page, colours_only=colours_only)
     assert not found, f"axe finds {len(found)} on {page.url}:\n" + "\n".join(found)
 
 
