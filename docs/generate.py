@@ -177,7 +177,8 @@ def command_parts(command: click.Command, path: str) -> Iterator[str]:
     arguments = " ".join(argument(param) for param in command.params if isinstance(param, click.Argument))
     yield f"### foveate {path}"
     yield f"```text\nfoveate {path} {arguments}".rstrip() + "\n```"
-    yield inspect.cleandoc(command.help or "")
+    # click prints a paragraph after a backspace as it is; here it becomes a block
+    yield re.sub(r"\x08\n(.+?)(?=\n\n|\Z)", r"```text\n\1\n```", inspect.cleandoc(command.help or ""), flags=re.DOTALL)
     own = [param for param in command.params if isinstance(param, click.Option) and param.expose_value]
     if isinstance(command, Verb) and command.scoped:
         yield "Takes a scope."
@@ -193,7 +194,7 @@ def scope_options() -> list[click.Option]:
 def argument(param: click.Argument) -> str:
     choices = param.type.choices if isinstance(param.type, click.Choice) else ()
     name = param.metavar or "|".join(map(str, choices)) or (param.name or "").upper()
-    return name if param.required else f"[{name}]"
+    return name if param.required or name.startswith("[") else f"[{name}]"
 
 
 def options(params: Iterable[click.Parameter]) -> str:

@@ -98,5 +98,5 @@ def _everyday() -> str:
 
 
 def main() -> None:
-    """The `foveate` command."""
+    """Run the `foveate` command."""
     cli.main()

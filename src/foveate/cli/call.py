@@ -73,24 +73,16 @@ class Call:
         self.store = store if isinstance(store, Path) else None
         self.url = store if isinstance(store, str) else None
 
-    def open(self, **options: Any) -> Engine:
+    def open(self, *, code: bool | None = None, create: bool = False) -> Engine:
         """Open the engine as `engine` does. On a terminal, a bar shows the progress of indexing."""
-        engine = self.engine(**options)
+        engine = self.engine(code=code, create=create)
         if engine.code.available and sys.stderr.isatty():
             bar = Bar()
             engine.code.workspace.progress = bar
             click.get_current_context().call_on_close(bar.close)
         return engine
 
-    def engine(
-        self,
-        *,
-        agent: str | None = None,
-        session: str | None = None,
-        task: str | None = None,
-        code: bool | None = None,
-        create: bool = False,
-    ) -> Engine:
+    def engine(self, *, code: bool | None = None, create: bool = False) -> Engine:
         """Open the engine on an existing store. With `create`, a project with code gets a store when it is first used."""
         from foveate.project.project import create as make_folder
 
@@ -106,9 +98,9 @@ class Call:
         here = self.store or Path()  # not the project's root, because a worktree has files of its own
         names: dict[str, Any] = {
             "user": self.user,
-            "agent": agent or self.agent,
-            "session": session or self.session,
-            "task": task or self.task,
+            "agent": self.agent,
+            "session": self.session,
+            "task": self.task,
             "project": self.project,
         }
         engine = factory.open(here, **names, store=self.url, code=code, create=missing)

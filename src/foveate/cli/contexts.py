@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 CONTEXT_OPTIONS = ("budget", "profile", "complexity", "frame", "without", "code_query", "counter")
 
 QUERY_CHARS = 40
-"""What a list shows of a query."""
+"""Characters of a query in a list."""
 
 
 # --- context -------------------------------------------------------------------------------------------------------

@@ -172,10 +172,10 @@ def _propose(engine: Engine, kind: str, text: str, values: Mapping[str, Any], *,
 @click.option("--text", help="New text; `-` reads stdin.")
 @collect("fields", FIELDS)
 @set_option
-@click.option("--result", metavar="TEXT", help="What came of it, in words; needs --outcome.")
+@click.option("--result", metavar="TEXT", help="The outcome in words; needs --outcome.")
 @click.option("--pin/--no-pin", "pinned", default=None, help="Show it in every context, or no longer.")
 @click.option("--retire/--no-retire", default=None, help="Take it out of use, or back into use; `forget` deletes it.")
-@click.option("--expect", type=int, metavar="VERSION", help="Fail if it has another version, because somebody changed it.")
+@click.option("--expect", type=int, metavar="VERSION", help="Fail if another process changed it and it has another version.")
 @pass_call
 def edit(
     call: Call,

@@ -48,8 +48,9 @@ def show(
 ) -> None:
     """Show a record or a context; without an id, the latest context.
 
-    Of a record: its lengths, fields, links and history. Of a context: where its tokens went, why each item is in it or not,
-    and what could be better. Code, such as `code:PATH::NAME`, and records of other memories are printed in full.
+    A record is shown with its lengths, fields, links and history. A context is shown with the use of its tokens, the reason
+    why each item is in it or not, and suggestions. Code, such as `code:PATH::NAME`, and records of other memories are
+    printed in full.
     """
     is_context = id == LAST or id.startswith(CONTEXT_PREFIX)
     of_record = {"--history": history, "--as-of": as_of is not None}
