@@ -50,7 +50,7 @@ def init(call: Call, code: bool, personal: bool, granted: tuple[str, ...], revok
             "`foveate init --store postgresql://... --project NAME`."
         )
     if code and not (call.store or Path()).is_dir():
-        raise InputError(f"{str(call.store)!r} is not a folder, so there is no code to index. Check --store.")
+        raise InputError(f"{str(call.store)!r} is not a folder, so --code finds no files. Check --store.")
     document: dict[str, Any] = {}
     if call.place().database_url is not None:
         document |= _share(call)
@@ -209,11 +209,11 @@ def _index_lines(document: Mapping[str, Any]) -> list[Line]:
         [
             ("files", f"{document['files']:,} ({document['lines']:,} lines)"),
             ("definitions", f"{document['definitions']:,}"),
-            ("languages", _counted(document["languages"])),
-            ("read as lines", _counted(document["read_as_lines"])),
+            ("languages", _count_by_name(document["languages"])),
+            ("read as lines", _count_by_name(document["read_as_lines"])),
             (
                 "skipped",
-                f"{sum(skipped.values()):,}: {_counted(skipped)}; see `foveate doctor`" if skipped else "",
+                f"{sum(skipped.values()):,}: {_count_by_name(skipped)}; see `foveate doctor`" if skipped else "",
             ),
             ("syntax errors", _count_files(document["broken"])),
             ("redacted", _count_files(document["redacted"])),
@@ -221,7 +221,7 @@ def _index_lines(document: Mapping[str, Any]) -> list[Line]:
     )
 
 
-def _counted(numbers: Mapping[str, int]) -> str:
+def _count_by_name(numbers: Mapping[str, int]) -> str:
     """Return `python 12, json 3 and 2 more`."""
     named = [f"{name or 'unknown'} {number:,}" for name, number in numbers.items()]
     more = len(named) - MAX_NAMED

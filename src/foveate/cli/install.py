@@ -46,7 +46,7 @@ def install(call: Call, host: str | None, plugin_dir: bool, is_global: bool, dry
         raise click.UsageError(f"Name the agent: {', '.join(HOSTS)}.")
     paths = hosts.install_paths(call.place().root)
     if not is_global and not call.place().has_store:
-        raise InputError("There is no store here, so hooks would do nothing. Create one with `foveate init`.")
+        raise InputError("No store was found here, so hooks would do nothing. Create one with `foveate init`.")
     files = hosts.config_files(host, paths, is_global=is_global)
     changes = apply.plan_install(files)
     if _is_confirmed(call, changes, paths, dry_run, yes):

@@ -18,7 +18,7 @@ SEPARATE_FIELDS = (*LIST_TITLES, "name", "files", "steps", "files_to_read", "des
 """Fields that have a part of their own, so they are not listed among the others."""
 
 
-def brief(records: Iterable[Record]) -> list[Line]:
+def record_lines(records: Iterable[Record]) -> list[Line]:
     """Return a line for each record: its id, its status if it is a task, and its name or text."""
     lines: list[Line] = []
     for record in records:
@@ -73,10 +73,10 @@ def _linked(task: Task, around: Mapping[str, Record], handoff: Record | None, le
     lines: list[Line] = []
     for head, ids in parts:
         if ids:
-            lines += [[], title(head), *brief(around[id] for id in ids if id in around)]
+            lines += [[], title(head), *record_lines(around[id] for id in ids if id in around)]
     if handoff is not None:
         number = len(handoff.data.get("problems", ()))
         problems = f"{number} problem{'' if number == 1 else 's'}" if number else "no problem"
         note = f"  read as {handoff.data.get('rung')}, {problems}"
         lines += [[], title("handoff"), [(handoff.id, "cyan"), (note, "")]]
-    return [*lines, [], title("learned"), *brief(learned)] if learned else lines
+    return [*lines, [], title("learned"), *record_lines(learned)] if learned else lines

@@ -143,12 +143,11 @@ def list_(call: Call, status: TaskStatus | None, ready: bool, parent: str | None
         say("no task matches." if status or ready or parent else "there are no tasks yet. `foveate task add NAME` adds one.")
         return
 
-    def listed(ids: Iterable[str]) -> str:
+    def names(ids: Iterable[str]) -> str:
         return ", ".join(keys[id] for id in ids)
 
     rows = [
-        (each.id, each.status, cut(each.name, NAME_WIDTH), listed(each.depends_on), listed(each.waiting_for))
-        for each in found
+        (each.id, each.status, cut(each.name, NAME_WIDTH), names(each.depends_on), names(each.waiting_for)) for each in found
     ]
     heads = ("id", "status", "name", "depends on", "waiting for")
     print_lines(table(heads, rows, left=len(heads), styles=["cyan"] * len(rows)))
@@ -208,9 +207,9 @@ def _print_path(call: Call, path: Sequence[Task]) -> None:
         return
     if not path:
         say("no task is current. `foveate task add NAME --push` starts one.")
-    from foveate.cli.task_text import brief
+    from foveate.cli.task_text import record_lines
 
-    print_lines(brief(each.record for each in path))
+    print_lines(record_lines(each.record for each in path))
 
 
 def _print_handoff(call: Call, engine: Engine, ref: str) -> None:
@@ -395,7 +394,7 @@ def handoff(
 
 
 def _read_handoff(file: str) -> bytes:
-    """Return a handoff as it was written. Of a text that is too long, only as much is read as shows that it is."""
+    """Return a handoff as it was written. Stop reading, and raise an error, once it is too long."""
     from foveate.tasks.handoff import MAX_BYTES
 
     FILE.convert(file, None, click.get_current_context())

@@ -58,8 +58,8 @@ def create(call: Call, name: str, allowed: tuple[str, ...], agent: str | None, e
     """Create a token and print it, once.
 
     `foveate token create ci --allow context:read --expires 90d`. Without --allow, it allows everything but admin. A token is
-    for one project, this one or that of --project, and with --user or --agent for one user or agent; otherwise it speaks for
-    any that a request names. Only its hash is stored.
+    for one project, this one or that of --project, and with --user or --agent for one user or agent; otherwise requests name
+    any user and agent. Only its hash is stored.
     """
     created, secret = _tokens(call).create(
         name, allowed or DEFAULT_SCOPES, call.project_name(), user=call.user, agent=agent, expires=expires

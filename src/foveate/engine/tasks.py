@@ -114,7 +114,10 @@ class Tasks:
         """
         refuse_unknown(fields_of_task, TASK_FIELDS, "tasks.edit")
         if status not in (None, "open", "active", "blocked"):
-            raise InputError(f"status must be open, active or blocked, got {status!r}. Use tasks.complete or tasks.fail.")
+            raise InputError(
+                f"status must be open, active or blocked, got {status!r}. "
+                "Use tasks.complete or tasks.fail (`foveate task done`, `foveate task fail`)."
+            )
         if reason and status != "blocked":
             raise InputError("reason says why a task is blocked; pass status='blocked' as well.")
         if name is None and status is None and not fields_of_task:

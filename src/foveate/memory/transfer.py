@@ -102,7 +102,10 @@ def _parse(data: ScopedStore, number: int, line: str) -> Record | Link | Change:
             raise InputError(f"it belongs to user {record.scope.user!r}, not {data.scope.user!r}")
         return record
     except (ValueError, TypeError, KeyError, RecursionError, InputError) as error:
-        raise InputError(f"Line {number} cannot be imported: {str(error).rstrip('.')}. Its batch was not written.") from None
+        raise InputError(
+            f"Line {number} cannot be imported: {str(error).rstrip('.')}. Its batch was not written. "
+            "`foveate remember FILE` reads files of other programs."
+        ) from None
 
 
 def _change_json(change: Change) -> dict[str, Any]:

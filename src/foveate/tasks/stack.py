@@ -50,7 +50,7 @@ def pop(data: ScopedStore, writer: Writer, result: str, outcome: str) -> Record:
     """Complete the goal on top of the stack and return it. One that was completed elsewhere is only taken off."""
     goal = top_of_stack(writer)
     if goal is None:
-        raise InputError("The task stack is empty. Push a goal before you pop.")
+        raise InputError("The task stack is empty. Name a task, or push a goal first (`foveate task add NAME --push`).")
     if state_of(goal) != "completed":
         fields = {"state": "completed", **({"result": result.strip()} if result.strip() else {})}
         goal = writer.change(changed(data, goal, fields, outcome), "pop", expect_version=goal.version)
