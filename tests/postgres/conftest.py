@@ -1,4 +1,4 @@
-"""One server for the session; for each test a database of its own, copied from one that has the schema."""
+"""Starts one server for the session. Each test gets a database of its own, copied from one that has the schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two servers, of which one follows the other: when the first is gone, the second takes over, and whoever writes goes on."""
+"""Failover between two servers: when the first is gone, its standby takes over, and writers continue."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from postgres_server import LocalServer, server, standby
 
 HERE = Scope("alpha")
 PATIENT = ConnectionSettings(failover_timeout_s=600)
-"""Waits so long that a test sees whether it went on as soon as it could, also on a busy machine."""
-AWAY = 1.5
-"""Seconds between the end of the one and the other's taking over."""
+"""So long that only the event itself ends the wait, even on a busy machine."""
+FAILOVER_DELAY_S = 1.5
+"""Seconds between the end of the first server and the promotion of the second."""
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def pair() -> Iterator[tuple[LocalServer, LocalServer]]:
 
 
 def both(database: str, *folders: Path, more: str = "") -> str:
-    """The URL of a database that names several servers."""
+    """Return the URL of a database that names several servers."""
     hosts = ",".join(quote(str(folder), safe="") for folder in folders)
     return f"postgresql://postgres@/{unquote(urlsplit(database).path[1:])}?host={hosts}{more}"
 
@@ -60,7 +60,7 @@ def wait(until: Callable[[], bool]) -> None:
 
 
 def caught_up(first: LocalServer, second: LocalServer) -> None:
-    """A commit waits until the standby has it, not until it shows it."""
+    """Wait until the standby has applied everything. A commit waits only until the standby has received it."""
     ((at,),) = first.execute("select pg_current_wal_lsn()::text")
     wait(lambda: second.execute(f"select pg_last_wal_replay_lsn() >= '{at}'::pg_lsn") == [(True,)])
 
@@ -93,7 +93,7 @@ class Reading(Worker):
         return self.engine.context("Which cache did we choose?", budget=1000).text
 
 
-def test_writers_and_readers_go_on_when_another_server_takes_over(
+def test_writers_and_readers_continue_after_a_failover(
     pair: tuple[LocalServer, LocalServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = pair
@@ -108,7 +108,7 @@ def test_writers_and_readers_go_on_when_another_server_takes_over(
         wait(lambda: all(each.failure or each.done for each in (*workers, *readers)))
         first.kill()
         before = {worker.name: len(worker.done) for worker in (*workers, *readers)}
-        time.sleep(AWAY)
+        time.sleep(FAILOVER_DELAY_S)
         second.promote()
         wait(lambda: all(each.failure or len(each.done) >= before[each.name] + 5 for each in (*workers, *readers)))
         stop.set()
@@ -119,7 +119,8 @@ def test_writers_and_readers_go_on_when_another_server_takes_over(
         written = [text for worker in workers for text in worker.done]
         assert sorted(texts(store)) == sorted(["We chose Redis for caching", *written])
         assert all(
-            AWAY < max(worker.slowest for worker in group) < PATIENT.failover_timeout_s / 2 for group in (workers, readers)
+            FAILOVER_DELAY_S < max(worker.slowest for worker in group) < PATIENT.failover_timeout_s / 2
+            for group in (workers, readers)
         )
         assert store.health().ok
     monkeypatch.chdir(tmp_path)
@@ -129,10 +130,10 @@ def test_writers_and_readers_go_on_when_another_server_takes_over(
 
 
 @pytest.mark.parametrize("reached", ["before", "after"])
-def test_number_of_a_lost_commit_that_another_gets_is_not_taken_for_it(
+def test_reused_transaction_id_after_a_failover_is_not_taken_for_the_lost_commit(
     pair: tuple[LocalServer, LocalServer], tmp_path: Path, reached: str
 ) -> None:
-    """The server that takes over never saw the commit, and gives the number of its transaction to the next one."""
+    """The server that takes over never received the commit, and gives its transaction id to another transaction."""
     first, second = pair
     database, alias = first.database(), tmp_path / "second"
     with closing(PostgresStore(both(database, first.folder, alias))) as store, engine_on(store) as engine:
@@ -157,7 +158,7 @@ def test_number_of_a_lost_commit_that_another_gets_is_not_taken_for_it(
             assert sorted(text for text in texts(other) if not text.startswith("other")) == ["Before", "writer 0"]
 
 
-def test_standby_is_read_and_says_who_takes_writes(pair: tuple[LocalServer, LocalServer]) -> None:
+def test_standby_can_be_read_and_refuses_writes_with_advice(pair: tuple[LocalServer, LocalServer]) -> None:
     first, second = pair
     database = first.database()
     with closing(PostgresStore(database)) as store:
@@ -179,7 +180,7 @@ def test_standby_is_read_and_says_who_takes_writes(pair: tuple[LocalServer, Loca
         assert [hit.record.id for hit in memory.search("redis")] == [kept.id]
 
 
-def test_store_is_opened_once_one_of_its_servers_takes_writes(pair: tuple[LocalServer, LocalServer]) -> None:
+def test_opening_waits_until_one_server_takes_writes(pair: tuple[LocalServer, LocalServer]) -> None:
     first, second = pair
     url = both(first.database(), second.folder, first.folder)
     with closing(PostgresStore(url)) as store:  # the standby comes first in the URL

@@ -1,4 +1,4 @@
-"""A connection, a server or an answer that is lost: nothing is lost with it, and nothing is written twice."""
+"""Lost connections, servers and answers: no write is lost, and none happens twice."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ HERE = Scope("alpha")
 
 
 class Fragile(PostgresStore):
-    """A store whose transactions something happens to, as often as `accidents` says."""
+    """A store whose next transactions have an accident, as many of them as `accidents` says."""
 
     accidents = 0
     writes = False
@@ -44,8 +44,8 @@ class Fragile(PostgresStore):
         raise NotImplementedError
 
     @contextmanager
-    def _transaction(self, begin: str, **options: Any) -> Iterator[Any]:
-        with super()._transaction(begin, **options) as database:
+    def _transaction(self, begin: str, project: str = "", **options: Any) -> Iterator[Any]:
+        with super()._transaction(begin, project, **options) as database:
             due = self.accidents > 0 and self.writes == ("read only" not in begin)
             self.accidents -= due
             if due and not self.at_end:
@@ -56,7 +56,7 @@ class Fragile(PostgresStore):
 
 
 class Killed(Fragile):
-    """Its backend is terminated."""
+    """Has its backend process terminated."""
 
     def happen(self, connection: psycopg.Connection[Any]) -> None:
         pid = connection.info.backend_pid
@@ -65,14 +65,14 @@ class Killed(Fragile):
 
 
 class Unserializable(Fragile):
-    """The server cannot bring it in line with others."""
+    """Has a serialization failure."""
 
     def happen(self, connection: psycopg.Connection[Any]) -> None:
         connection.execute("do $$ begin raise exception 'could not serialize' using errcode = '40001'; end $$")
 
 
 class Crashed(Fragile):
-    """Another process of the server is killed (-9): the server starts over, and gives its number to somebody else."""
+    """Has another server process killed (-9). The server recovers, and gives the transaction id to another transaction."""
 
     again = False
 
@@ -91,9 +91,9 @@ class Crashed(Fragile):
 
 
 class Unanswered(Killed):
-    """It is committed, and before that is known somebody else has written `others` times."""
+    """Is committed without an answer, and another store then commits `other_writes` times."""
 
-    others = 0
+    other_writes = 0
     where = HERE
 
     def happen(self, connection: psycopg.Connection[Any]) -> None:
@@ -101,12 +101,12 @@ class Unanswered(Killed):
         super().happen(connection)
         with closing(PostgresStore(connection.info.dsn)) as store:
             engine = engine_on(store, self.where)
-            for n in range(self.others):
+            for n in range(self.other_writes):
                 engine.add("event", f"other {n}", data={"type": "message"})
 
 
 def wait_for(url: str) -> None:
-    """Until a server that starts over answers again."""
+    """Wait until a recovering server answers again."""
     until = time.monotonic() + 300
     while True:
         try:
@@ -171,7 +171,7 @@ def test_interrupted_context_is_computed_again(url: str, accident: type[Fragile]
         assert not [report for report in engine.receipts.get(context).sources if report.error]
 
 
-def test_after_some_tries_the_caller_is_told(url: str) -> None:
+def test_error_is_raised_after_the_last_retry(url: str) -> None:
     store = Killed(url)
     with engine_on(store) as engine:
         engine.add("note", "Before")
@@ -181,7 +181,7 @@ def test_after_some_tries_the_caller_is_told(url: str) -> None:
         assert texts(store) == ["Before"]
 
 
-def test_backends_killed_at_random_lose_nothing_and_double_nothing(url: str) -> None:
+def test_killed_backends_lose_no_write_and_repeat_none(url: str) -> None:
     store, stop, failures = PostgresStore(url), threading.Event(), []
     memory = Memory(ScopedStore(store=store, scope=HERE, rules=Rules(), clock=now, ids=new_id))
 
@@ -229,13 +229,13 @@ def test_backends_killed_at_random_lose_nothing_and_double_nothing(url: str) -> 
 
 @pytest.fixture(scope="module")
 def own_server() -> Iterator[LocalServer]:
-    """A server that may be stopped."""
+    """Start a server that tests of this module may stop."""
     with server() as running:
         yield running
 
 
 @pytest.mark.parametrize("crash", [False, True], ids=["stopped", "killed"])
-def test_server_that_comes_back_is_waited_for(own_server: LocalServer, crash: bool) -> None:
+def test_transaction_waits_for_a_restarting_server(own_server: LocalServer, crash: bool) -> None:
     store = PostgresStore(own_server.database(), settings=ConnectionSettings(connect_timeout_s=300))
     with engine_on(store) as engine:
         engine.add("note", "Before")
@@ -247,7 +247,7 @@ def test_server_that_comes_back_is_waited_for(own_server: LocalServer, crash: bo
         assert texts(store) == ["Before", "Meanwhile"]
 
 
-def test_server_that_does_not_come_back_is_an_error_that_says_so(own_server: LocalServer) -> None:
+def test_server_that_stays_away_is_reported(own_server: LocalServer) -> None:
     store = PostgresStore(own_server.database(), settings=ConnectionSettings(connect_timeout_s=0.5))
     own_server.stop()
     try:
@@ -296,7 +296,7 @@ class Proxy:
                 if self.lose and data.startswith(b"Q") and b"commit\0" in data:
                     how, self.lose = self.lose, ""
                     self.lost += 1
-                    client.shutdown(socket.SHUT_RDWR)  # first: the answer finds nobody
+                    client.shutdown(socket.SHUT_RDWR)  # first, so that the answer has no receiver
                     if how == "answer":
                         behind.sendall(data)
                     return  # the server's end stays open: it does not know
@@ -311,7 +311,7 @@ class Proxy:
             client.shutdown(socket.SHUT_RDWR)
 
     def vanish(self) -> None:
-        """Answer nobody any more, and let nobody new in."""
+        """Stop answering, and accept no new connection."""
         self.lose = "all"
         self._path.unlink()
 
@@ -325,7 +325,7 @@ class Proxy:
 
 
 @pytest.mark.parametrize("lost", ["answer", "commit"])
-def test_commit_without_an_answer_is_settled(own_server: LocalServer, tmp_path: Path, lost: str) -> None:
+def test_outcome_of_an_unanswered_commit_is_found(own_server: LocalServer, tmp_path: Path, lost: str) -> None:
     url = own_server.database()
     PostgresStore(url).close()
     proxy = Proxy(tmp_path, str(own_server.folder / ".s.PGSQL.5432"))
@@ -339,8 +339,11 @@ def test_commit_without_an_answer_is_settled(own_server: LocalServer, tmp_path: 
     proxy.close()
 
 
-def test_number_that_a_server_gives_again_after_a_crash_is_not_taken_for_the_same_commit() -> None:
-    unwritten = {"wal_writer_delay": "10s", "autovacuum": "off"}  # nobody writes the number down before the crash
+def test_reused_transaction_id_after_a_crash_is_not_taken_for_the_same_commit() -> None:
+    unwritten = {
+        "wal_writer_delay": "10s",
+        "autovacuum": "off",
+    }  # so that the transaction id is not on disk before the crash
     with (
         server(settings=unwritten) as crashing,
         closing(Crashed(crashing.database())) as store,
@@ -358,19 +361,19 @@ def test_number_that_a_server_gives_again_after_a_crash_is_not_taken_for_the_sam
 @pytest.mark.parametrize(
     ("others", "where"), [(MAX_COMMIT_MARKS - 1, HERE), (2 * MAX_COMMIT_MARKS, Scope("beta"))], ids=["same", "other"]
 )
-def test_commit_is_found_among_those_that_came_after_it(url: str, others: int, where: Scope) -> None:
+def test_commit_mark_is_found_after_later_commits(url: str, others: int, where: Scope) -> None:
     with closing(Unanswered(url)) as store, engine_on(store) as engine:
         engine.add("note", "Before")
-        store.others, store.where = others, where
+        store.other_writes, store.where = others, where
         store.writes, store.at_end, store.accidents = True, True, 1
         engine.add("event", "Only once", data={"type": "message"})
         assert [text for text in texts(store) if not text.startswith("other")] == ["Before", "Only once"]
 
 
-def test_commit_that_can_not_be_found_any_more_is_said_to_be_uncertain_at_once(url: str) -> None:
+def test_commit_whose_mark_was_replaced_is_reported_as_uncertain_at_once(url: str) -> None:
     with closing(Unanswered(url, settings=ConnectionSettings(connect_timeout_s=300))) as store, engine_on(store) as engine:
         engine.add("note", "Before")
-        store.others, store.writes, store.at_end, store.accidents = MAX_COMMIT_MARKS, True, True, 1
+        store.other_writes, store.writes, store.at_end, store.accidents = MAX_COMMIT_MARKS, True, True, 1
         began = time.monotonic()
         with pytest.raises(StoreError, match=r"cannot be told any more\. Look before you write it again") as caught:
             engine.add("event", "Perhaps", data={"type": "message"})
@@ -379,7 +382,7 @@ def test_commit_that_can_not_be_found_any_more_is_said_to_be_uncertain_at_once(u
         assert "Perhaps" in texts(store)
 
 
-def test_grant_without_an_answer_is_given_again(own_server: LocalServer) -> None:
+def test_unanswered_grant_is_repeated(own_server: LocalServer) -> None:
     own_server.execute("create role ada login")
     with closing(Unanswered(url := own_server.database())) as store:
         engine_on(store).add("note", "Before")
@@ -391,9 +394,7 @@ def test_grant_without_an_answer_is_given_again(own_server: LocalServer) -> None
 
 
 @pytest.mark.parametrize("busy", [False, True], ids=["idle", "in a transaction"])
-def test_of_connections_to_a_server_that_vanished_only_one_is_asked(
-    own_server: LocalServer, tmp_path: Path, busy: bool
-) -> None:
+def test_only_one_connection_to_a_vanished_server_is_tried(own_server: LocalServer, tmp_path: Path, busy: bool) -> None:
     url = own_server.database()
     PostgresStore(url).close()
     proxy = Proxy(tmp_path, str(own_server.folder / ".s.PGSQL.5432"))
@@ -412,7 +413,7 @@ def test_of_connections_to_a_server_that_vanished_only_one_is_asked(
 
 
 @pytest.mark.parametrize("name", ['it\'s \\ %s $1 {project} "odd"', "-- ; select 1", "größe 🐘"])
-def test_commit_is_settled_for_any_name_of_a_project(url: str, name: str) -> None:
+def test_outcome_of_a_commit_is_found_for_any_project_name(url: str, name: str) -> None:
     with closing(Unanswered(url)) as store:
         memory = Memory(ScopedStore(store=store, scope=Scope(name), rules=Rules(), clock=now, ids=new_id))
         store.writes, store.at_end, store.accidents = True, True, 1
@@ -421,7 +422,7 @@ def test_commit_is_settled_for_any_name_of_a_project(url: str, name: str) -> Non
             assert [record.text for record in reader.records()] == ["Only once"]
 
 
-def test_writers_of_one_project_take_turns_and_others_do_not_wait(url: str) -> None:
+def test_writers_wait_for_others_of_the_same_project_only(url: str) -> None:
     store = PostgresStore(url, settings=ConnectionSettings(lock_timeout_s=0.2))
     outcome: dict[str, Any] = {}
     with store.write(HERE):
@@ -445,7 +446,7 @@ def test_writers_of_one_project_take_turns_and_others_do_not_wait(url: str) -> N
     store.close()
 
 
-def test_thread_that_reads_while_it_reads_needs_no_second_place_in_the_pool(url: str) -> None:
+def test_nested_read_in_a_full_pool_does_not_deadlock(url: str) -> None:
     store = PostgresStore(url, settings=ConnectionSettings(max_connections=1, connect_timeout_s=30.0))
     with store.read(HERE) as outer, store.read(HERE) as inner, store.write(HERE) as writer:
         assert outer.recent(["note"], 1, NO_FILTERS) == inner.recent(["note"], 1, NO_FILTERS) == []
@@ -453,7 +454,7 @@ def test_thread_that_reads_while_it_reads_needs_no_second_place_in_the_pool(url:
     store.close()
 
 
-def test_long_statement_is_ended(url: str) -> None:
+def test_long_statement_is_cancelled(url: str) -> None:
     store = PostgresStore(url, settings=ConnectionSettings(statement_timeout_s=1.0))
     began = time.monotonic()
     with pytest.raises(StoreError, match="took too long"), store.read(HERE) as reader:
@@ -472,7 +473,7 @@ def test_long_statement_is_ended(url: str) -> None:
         "postgresql://ada:s3cret@[localhost/shop",
     ],
 )
-def test_password_is_never_shown(url: str) -> None:
+def test_password_is_in_no_message(url: str) -> None:
     with pytest.raises((StoreError, Exception)) as caught:
         PostgresStore(url)
     error: BaseException | None = caught.value
@@ -482,12 +483,12 @@ def test_password_is_never_shown(url: str) -> None:
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
-def test_store_that_is_only_opened_holds_no_connection(url: str) -> None:
-    """A thousand processes may have one open."""
+def test_idle_store_holds_no_connection(url: str) -> None:
+    """A thousand processes may have the same store open."""
     store = PostgresStore(url)
     until, held = time.monotonic() + 300, True
     with psycopg.connect(url, autocommit=True) as other:
-        while held and time.monotonic() < until:  # a server takes a moment to see that somebody left
+        while held and time.monotonic() < until:  # a server takes a moment to notice a closed connection
             (held,) = other.execute(
                 "select count(*) > 0 from pg_stat_activity "
                 "where application_name = 'foveate' and datname = current_database()"

@@ -1,4 +1,4 @@
-"""Another version of PostgreSQL, and one that sorts text by the rules of a language: the same answers in the same order."""
+"""Another version of PostgreSQL, and one with a language's sort order, return the same results in the same order."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from foveate.types import NO_FILTERS
 from postgres_server import VERSIONS, LocalServer, server
 
 LANGUAGE = "en_US.UTF-8"
-SHUFFLED = ("b", "a", "_b", "A", "B", "ab", "-a", "aB", "z", "Z")
-"""Words that no language sorts by their bytes."""
+WORDS = ("b", "a", "_b", "A", "B", "ab", "-a", "aB", "z", "Z")
+"""Words that every language sorts in another order than that of their bytes."""
 
 
 @pytest.fixture(scope="module", params=[*sorted(VERSIONS)[:-1], LANGUAGE], ids=str)
@@ -35,9 +35,9 @@ def other(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
             yield running
         return
     if not which("localedef") or not Path("/usr/share/i18n/locales/en_US").exists():
-        pytest.skip("there is no language to sort by, and nothing to make one from")
+        pytest.skip("no locale en_US, and no localedef to build it")
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        Path(folder).chmod(0o755)  # the server may be somebody else
+        Path(folder).chmod(0o755)  # the server may run as another user
         subprocess.run(["localedef", "-i", "en_US", "-f", "UTF-8", str(Path(folder, LANGUAGE))], check=True)
         patch.setenv("LOCPATH", folder)
         with server(locale=LANGUAGE) as running:
@@ -46,7 +46,7 @@ def other(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
             yield running
 
 
-def test_a_store_is_filled_copied_and_walled_as_on_any_other(other: LocalServer, tmp_path: Path) -> None:
+def test_store_works_on_another_server_version_or_locale(other: LocalServer, tmp_path: Path) -> None:
     stores.fill(tmp_path)
     url = other.database()
     with (
@@ -62,14 +62,14 @@ def test_a_store_is_filled_copied_and_walled_as_on_any_other(other: LocalServer,
         assert ada.execute("select name from foveate.projects").fetchall() == [("shop",)]
 
 
-def test_text_has_the_order_of_its_bytes(other: LocalServer, tmp_path: Path) -> None:
+def test_text_is_sorted_by_its_bytes(other: LocalServer, tmp_path: Path) -> None:
     found = []
     for where in (tmp_path, other.database()):
         with testing.engine(where, project="alpha", code=False) as engine:
             engine.store.import_lines(
-                [json.dumps({"kind": "note", "text": f"Note {word}", "id": f"note_{word}"}) for word in SHUFFLED]
+                [json.dumps({"kind": "note", "text": f"Note {word}", "id": f"note_{word}"}) for word in WORDS]
             )
-            for word in SHUFFLED:
+            for word in WORDS:
                 engine.add("entity", f"Entity {word}", data={"name": f"name {word}"})
                 engine.add("event", "Rain", data={"type": "message"}, session=f"s {word}")
                 engine.link("note_b", "near", f"note_{word}")
@@ -82,10 +82,10 @@ def test_text_has_the_order_of_its_bytes(other: LocalServer, tmp_path: Path) -> 
                     ]
                 )
     assert found[0] == found[1]
-    assert [link.dst for link in found[0][0]] == [f"note_{word}" for word in sorted(SHUFFLED)]
+    assert [link.dst for link in found[0][0]] == [f"note_{word}" for word in sorted(WORDS)]
 
 
-def test_nothing_is_ordered_by_a_column_that_a_language_sorts(store: PostgresStore, url: str) -> None:
+def test_no_query_sorts_by_a_column_with_a_language_collation(store: PostgresStore, url: str) -> None:
     with psycopg.connect(url) as connection:
         rows = connection.execute(
             "select column_name from information_schema.columns where table_schema = 'foveate' and data_type = 'text' "

@@ -1,4 +1,4 @@
-"""A database of every earlier version becomes one of this, with what it holds."""
+"""Databases of every earlier schema version are migrated with their contents."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SPACE = embedder(8).fingerprint
 
 
 def old_database(url: str, version: int, rows_of: Path) -> str:
-    """The database at the URL as that version left it."""
+    """Fill the database at the URL as that version would have, and return the URL."""
     with (
         psycopg.connect(url, cursor_factory=psycopg.RawCursor) as connection,
         closing(apsw.Connection(str(rows_of))) as file,
@@ -58,7 +58,7 @@ def old_database(url: str, version: int, rows_of: Path) -> str:
 
 
 def shape(url: str) -> list[Any]:
-    """Every column, index and policy."""
+    """Return every column, index and policy of a database."""
     with psycopg.connect(url) as connection:
         return [
             connection.execute(text).fetchall()

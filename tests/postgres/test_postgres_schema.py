@@ -1,4 +1,4 @@
-"""The schema of the shared store: who brings it up to date, what is refused, and what a project remembers of its index."""
+"""The schema of a PostgreSQL store: who migrates it, which databases are refused, and which projects are indexed again."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def execute(url: str, statement: str) -> None:
         connection.execute(statement.encode())
 
 
-def test_database_without_a_store_is_not_created_by_looking(postgres: Server) -> None:
+def test_opening_without_create_creates_no_store(postgres: Server) -> None:
     with pytest.raises(StoreError, match="foveate init"):
         PostgresStore(postgres.database(), create=False)
 
 
-def test_processes_that_open_a_new_database_at_once_all_find_one_store(postgres: Server) -> None:
+def test_processes_that_open_a_new_database_at_once_share_one_store(postgres: Server) -> None:
     url, other, secrets = postgres.database(), postgres.database(), []
 
     def work(url: str = url) -> None:
@@ -61,7 +61,7 @@ def test_schema_of_a_newer_foveate_is_refused(url: str) -> None:
         PostgresStore(url)
 
 
-def test_role_that_may_not_create_says_who_should(postgres: Server) -> None:
+def test_role_without_the_right_to_migrate_is_told_who_has_it(postgres: Server) -> None:
     url = postgres.database()
     postgres.execute("create role visitor login")
     try:
@@ -72,7 +72,7 @@ def test_role_that_may_not_create_says_who_should(postgres: Server) -> None:
         postgres.execute("drop role visitor")
 
 
-def test_server_that_is_not_there_is_said_at_once() -> None:
+def test_missing_server_is_reported_at_once() -> None:
     with pytest.raises(StoreError, match="nothing listens there"):
         PostgresStore("postgresql://localhost:1/shop")
 
@@ -86,7 +86,7 @@ def test_other_encodings_are_refused(postgres: Server) -> None:
         postgres.execute("drop database latin")
 
 
-def test_project_of_an_older_index_is_indexed_anew_when_it_is_first_used(url: str) -> None:
+def test_outdated_project_is_indexed_again_at_its_first_use(url: str) -> None:
     store = PostgresStore(url)
     id = memory_of(store).add("note", "Walnuts are brown").record.id
     store.close()
@@ -98,7 +98,7 @@ def test_project_of_an_older_index_is_indexed_anew_when_it_is_first_used(url: st
     again.close()
 
 
-def test_project_that_a_newer_foveate_indexed_can_be_read_and_not_written(url: str) -> None:
+def test_project_indexed_by_a_newer_foveate_is_read_only(url: str) -> None:
     store = PostgresStore(url)
     memory = memory_of(store)
     id = memory.add("note", "Walnuts are brown").record.id
@@ -109,7 +109,7 @@ def test_project_that_a_newer_foveate_indexed_can_be_read_and_not_written(url: s
     store.close()
 
 
-def test_another_counter_counts_again_and_older_handles_are_told(url: str) -> None:
+def test_another_counter_counts_tokens_again_and_stops_older_writers(url: str) -> None:
     store = PostgresStore(url)
     id = memory_of(store).add("note", "Internationalisation of unusual 日本語 words " * 5).record.id
     before = memory_of(store).get(id).tokens
@@ -122,7 +122,7 @@ def test_another_counter_counts_again_and_older_handles_are_told(url: str) -> No
     store.close()
 
 
-def test_index_that_disagrees_is_found_and_made_anew(url: str) -> None:
+def test_index_that_differs_from_the_records_is_found_and_rebuilt(url: str) -> None:
     store = PostgresStore(url)
     id = memory_of(store).add("note", "Walnuts are brown").record.id
     execute(url, "delete from postings")
@@ -135,7 +135,7 @@ def test_index_that_disagrees_is_found_and_made_anew(url: str) -> None:
     store.close()
 
 
-def test_health_says_what_the_server_is(store: PostgresStore) -> None:
+def test_health_reports_the_server(store: PostgresStore) -> None:
     facts = store.health().facts
     assert facts["postgresql"].startswith(("14", "15", "16", "17", "18", "19"))
     assert facts["pgvector"].startswith("0.")
@@ -143,7 +143,7 @@ def test_health_says_what_the_server_is(store: PostgresStore) -> None:
     assert facts["bytes"] > 0
 
 
-def test_a_project_remembers_when_its_latest_changes_began(url: str) -> None:
+def test_a_project_keeps_the_marks_of_its_latest_commits(url: str) -> None:
     store = PostgresStore(url)
     for n in range(MAX_COMMIT_MARKS + 5):
         memory_of(store).add("note", f"Note {n}")
@@ -154,7 +154,7 @@ def test_a_project_remembers_when_its_latest_changes_began(url: str) -> None:
     store.close()
 
 
-def test_forgotten_rows_are_gone_from_the_tables_and_the_rest_is_said(url: str) -> None:
+def test_forget_vacuums_the_tables_and_warns_about_logs_and_backups(url: str) -> None:
     store = PostgresStore(url)
     memory = memory_of(store)
     id = memory.add("note", "The password of Mallory is xyzzy").record.id
@@ -171,7 +171,7 @@ def test_forgotten_rows_are_gone_from_the_tables_and_the_rest_is_said(url: str) 
 
 
 def test_every_index_begins_with_the_project_and_none_refers_to_another_table(url: str) -> None:
-    """What Citus and the like ask for, except of the small tables that every node holds."""
+    """Distributed databases such as Citus require this, except for small tables that every node holds."""
     PostgresStore(url).close()
     with psycopg.connect(url) as connection:
         keys = connection.execute(

@@ -1,4 +1,4 @@
-"""For the same records and the same question, both stores give the same records in the same order."""
+"""SQLite and PostgreSQL return the same records in the same order."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ from postgres_server import Server
 MODEL = embedder()
 SCOPE = Scope("alpha", user="ada", session="s1")
 KINDS = ("note", "fact", "decision", "event", "entity", "episode", "gotcha")
-SAID = """cache redis postgres index query deploy rollback timeout retry socket thread lock queue worker parser token budget
+VOCABULARY = """\
+cache redis postgres index query deploy rollback timeout retry socket thread lock queue worker parser token budget
 prompt context memory vector search rank merge branch commit release tuesday port 8080 latency p95 schema migration config
 flag secret login session cookie header proxy nginx docker image volume backup restore straße übergrößen 日本語 naïve"""
-WORDS = tuple(SAID.split())
+WORDS = tuple(VOCABULARY.split())
 
 
 def fill(store: Store) -> None:
@@ -73,7 +74,7 @@ def questions() -> Iterator[tuple[Query, list[SearchGroup]]]:
 
 
 def reads(reader: Reader) -> list[object]:
-    """What is not a search, and has an order."""
+    """Return the results of every read that has an order and is not a search."""
     ids = [record.id for record in reader.records()]
     return [
         ids,
@@ -106,7 +107,7 @@ def stores(postgres: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         store.close()
 
 
-def test_searches_give_the_same_order_and_relevance(stores: tuple[Store, Store]) -> None:
+def test_both_stores_search_in_the_same_order_with_the_same_relevance(stores: tuple[Store, Store]) -> None:
     found = 0
     with stores[0].read(SCOPE) as embedded, stores[1].read(SCOPE) as shared:
         for n, (query, wants) in enumerate(questions()):
@@ -120,7 +121,7 @@ def test_searches_give_the_same_order_and_relevance(stores: tuple[Store, Store])
     assert found > 3000
 
 
-def test_other_reads_give_the_same_order(stores: tuple[Store, Store]) -> None:
+def test_both_stores_read_in_the_same_order(stores: tuple[Store, Store]) -> None:
     with stores[0].read(SCOPE) as embedded, stores[1].read(SCOPE) as shared:
         for mine, theirs in zip(reads(embedded), reads(shared), strict=True):
             assert mine == theirs

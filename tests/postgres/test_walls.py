@@ -1,4 +1,4 @@
-"""A role sees and writes the projects that it was granted, whatever SQL it writes."""
+"""A role sees and changes only the projects that it was granted, whatever SQL it runs."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ MODEL = embedder()
 _roles = count(1)
 
 
-def filled(store: PostgresStore, project: str) -> str:
-    """A project with a row in every table; the id of a record."""
+def fill_project(store: PostgresStore, project: str) -> str:
+    """Create a project with a row in every table, and return the id of a record."""
     memory = Engine(store, scope=Scope(project), rules=Rules(), clock=now, ids=new_id, embedder=MODEL)
     one, two = (memory.add("entity", f"{name} of {project}", data={"name": name}).record for name in ("Redis", "Postgres"))
     memory.link(one.id, "near", two.id)
@@ -44,14 +44,14 @@ def filled(store: PostgresStore, project: str) -> str:
 def owner(url: str) -> Iterator[PostgresStore]:
     store = PostgresStore(url, embedding_namespace=MODEL.fingerprint)
     for project in ("mine", "theirs"):
-        filled(store, project)
+        fill_project(store, project)
     yield store
     store.close()
 
 
 @pytest.fixture
 def member(postgres: Server, url: str, owner: PostgresStore) -> Iterator[str]:
-    """The URL of a role that may use project `mine`."""
+    """Yield the URL of a role that may use project `mine`."""
     role = f"member_{next(_roles)}"
     postgres.execute(f"create role {role} login")
     owner.grant(role, "mine")
@@ -86,19 +86,19 @@ def test_raw_sql_changes_only_what_was_granted(url: str, member: str, table: str
     with pytest.raises(errors.InsufficientPrivilege):
         rows(member, f"update {table} set project = %s", theirs)
     with pytest.raises(errors.InsufficientPrivilege):  # of one's own rows, a copy in another project
-        rows(member, _copied(url, table), theirs)
+        rows(member, _copy_statement(url, table), theirs)
     with pytest.raises(errors.InsufficientPrivilege):
         rows(member, f"truncate {table}")
     assert rows(url, f"select * from {table} where project = %s", theirs) == before
 
 
-def _copied(url: str, table: str) -> str:
+def _copy_statement(url: str, table: str) -> str:
     names = [row[0] for row in rows(url, "select column_name from information_schema.columns where table_name = %s", table)]
     columns = [f'"{name}"' for name in names if name != "project"]
     return f"insert into {table} (project, {', '.join(columns)}) select %s, {', '.join(columns)} from {table}"
 
 
-def test_member_cannot_change_who_is_a_member_nor_what_all_share(member: str) -> None:
+def test_member_cannot_change_members_or_shared_tables(member: str) -> None:
     for statement in (
         "insert into members select role, project + 1 from members",
         "update members set project = project + 1",
@@ -115,7 +115,7 @@ def test_member_cannot_change_who_is_a_member_nor_what_all_share(member: str) ->
     assert len(rows(member, "select * from members")) == 1
 
 
-def test_member_knows_the_secret_of_its_projects_and_of_no_other(url: str, owner: PostgresStore, member: str) -> None:
+def test_member_reads_the_secrets_of_its_own_projects_only(url: str, owner: PostgresStore, member: str) -> None:
     """Untrusted text is fenced by marks that are made from it."""
     assert rows(member, "select name from meta where name = 'secret'") == []
     assert rows(member, "select name from secrets") == [("mine",)]
@@ -127,7 +127,7 @@ def test_member_knows_the_secret_of_its_projects_and_of_no_other(url: str, owner
     assert secret not in str(rows(member, "select * from meta") + rows(member, "select * from secrets"))
 
 
-def test_wrong_word_on_an_embedder_is_in_nobodys_way(url: str, owner: PostgresStore, member: str) -> None:
+def test_wrong_dimensions_from_one_member_do_not_block_others(url: str, owner: PostgresStore, member: str) -> None:
     new = embedder(16)
     rows(member, "insert into spaces (fingerprint, dim) values (%s, 7)", new.fingerprint)
     with closing(PostgresStore(url, embedding_namespace=new.fingerprint)) as store:
@@ -139,9 +139,9 @@ def test_wrong_word_on_an_embedder_is_in_nobodys_way(url: str, owner: PostgresSt
             ] == [(1, True)]
 
 
-def test_member_uses_the_store_as_any_other(member: str) -> None:
+def test_member_can_use_every_operation_of_the_store(member: str) -> None:
     store = PostgresStore(member, embedding_namespace=MODEL.fingerprint)
-    id = filled(store, "mine")
+    id = fill_project(store, "mine")
     memory = Engine(store, scope=Scope("mine"), rules=Rules(), clock=now, ids=new_id)
     assert id in [hit.record.id for hit in memory.search("redis of mine")]
     assert store.forget(Scope("mine"), [id]).counts["records"] == 1
@@ -153,7 +153,7 @@ def test_member_uses_the_store_as_any_other(member: str) -> None:
     store.close()
 
 
-def test_what_was_revoked_is_out_of_sight(owner: PostgresStore, member: str) -> None:
+def test_revoked_project_is_invisible(owner: PostgresStore, member: str) -> None:
     role = str(urlsplit(member).username)
     owner.grant(role, "theirs")
     assert len(rows(member, "select * from projects")) == 2
@@ -164,8 +164,8 @@ def test_what_was_revoked_is_out_of_sight(owner: PostgresStore, member: str) -> 
         rows(member, "select * from foveate.records")
 
 
-def test_walls_do_not_keep_a_search_from_its_index(url: str, member: str) -> None:
-    """The rule of a wall is worked out once for a statement; the index finds the rows."""
+def test_row_security_does_not_prevent_index_scans(url: str, member: str) -> None:
+    """The policy of a table is evaluated once for a statement, and the index finds the rows."""
     rows(url, "insert into postings select 1, 'term' || n, 1, 0, n, 1, '', '' from generate_series(1, 9000) n")
     rows(url, "insert into links select 1, 'id' || n, 'near', 'id' || n, 1.0 from generate_series(1, 9000) n")
     rows(url, "analyze postings, links")
@@ -180,7 +180,7 @@ def test_walls_do_not_keep_a_search_from_its_index(url: str, member: str) -> Non
         assert "hashed SubPlan" in plan
 
 
-def test_every_table_of_state_has_its_wall(url: str, owner: PostgresStore) -> None:
+def test_every_table_of_a_project_has_row_security(url: str, owner: PostgresStore) -> None:
     open_ = rows(
         url,
         "select relname from pg_class where relnamespace = 'foveate'::regnamespace and relkind = 'r' and not relrowsecurity",
@@ -190,8 +190,8 @@ def test_every_table_of_state_has_its_wall(url: str, owner: PostgresStore) -> No
     assert {name for (name,) in found} == set(PROJECT_TABLES)
 
 
-def test_no_member_has_the_owner_run_what_it_wrote(url: str, owner: PostgresStore, member: str) -> None:
-    """A function of a better fitting name beside the server's own, in a schema where everybody may create."""
+def test_member_cannot_make_the_owner_run_its_code(url: str, owner: PostgresStore, member: str) -> None:
+    """The member creates a function that PostgreSQL would prefer to its own, in a schema where every role may create."""
     rows(url, "grant create on schema public to public")
     role = urlsplit(member).netloc.partition("@")[0]
     rows(
@@ -214,7 +214,7 @@ def test_no_member_has_the_owner_run_what_it_wrote(url: str, owner: PostgresStor
         ("postgres", "mien", NotFound, "No project 'mien'"),
     ],
 )
-def test_a_grant_is_to_one_role_that_is_there(
+def test_grant_needs_one_existing_role_and_an_existing_project(
     owner: PostgresStore, role: str, project: str, error: type[Exception], said: str
 ) -> None:
     with pytest.raises(error, match=said):
@@ -222,7 +222,7 @@ def test_a_grant_is_to_one_role_that_is_there(
     assert owner.projects() == ["mine", "theirs"]
 
 
-def test_a_role_that_was_dropped_can_be_revoked(postgres: Server, url: str, owner: PostgresStore) -> None:
+def test_dropped_role_can_be_revoked(postgres: Server, url: str, owner: PostgresStore) -> None:
     postgres.execute("create role leaving login")
     owner.grant("leaving", "mine")
     rows(url, "drop owned by leaving")
@@ -233,9 +233,7 @@ def test_a_role_that_was_dropped_can_be_revoked(postgres: Server, url: str, owne
         owner.revoke("leaving", "mien")
 
 
-def test_a_store_put_in_place_of_another_is_granted_to_nobody(
-    tmp_path: Path, url: str, owner: PostgresStore, member: str
-) -> None:
+def test_replaced_store_has_no_grants(tmp_path: Path, url: str, owner: PostgresStore, member: str) -> None:
     """Its projects have the same numbers, and may be quite others."""
     with closing(SQLiteStore(tmp_path / "other.db")) as source:
         for name in ("payroll", "hiring"):
@@ -246,7 +244,7 @@ def test_a_store_put_in_place_of_another_is_granted_to_nobody(
     assert rows(member, "select text from records") == []
 
 
-def test_a_copy_of_projects_that_different_versions_indexed_can_be_used(
+def test_copy_of_projects_indexed_by_different_versions_can_be_used(
     postgres: Server, url: str, owner: PostgresStore, template: str
 ) -> None:
     rows(url, "update projects set made_by = '' where name = 'theirs'")

@@ -1,4 +1,4 @@
-"""BM25 by hand: postings, plan, and what a score is worth."""
+"""Postings, query plans and relevance, compared with BM25 by hand."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_postings_are_counted_by_field() -> None:
     assert postings.record_postings(record, kind_of("fact"))[1] == 3
 
 
-def test_summary_field_holds_only_what_the_text_does_not_say() -> None:
+def test_summary_field_has_only_words_that_the_text_lacks() -> None:
     assert "summary" not in rows(made("A sentence of its own. " * 40))
     assert rows(made("Redis is fast", summary="Redis: a quick store"))["summary"] == {"quick": 1, "store": 1}
     told = made("Chose Redis", "decision", rationale="Latency mattered", alternatives=["Memcached"])
@@ -55,7 +55,7 @@ def test_names_of_an_entity_include_its_aliases() -> None:
     assert postings.entity_names(made("The store")) == set()
 
 
-def test_a_record_is_found_under_its_own_date_and_those_that_it_names() -> None:
+def test_dates_field_has_the_date_of_the_record_and_dates_in_its_text() -> None:
     record = made("We moved to Lisbon last May", valid_from="2026-11-15")
     found = {
         term
@@ -68,10 +68,10 @@ def test_a_record_is_found_under_its_own_date_and_those_that_it_names() -> None:
 # --- plan ----------------------------------------------------------------------------------------------------------
 
 
-def test_rarity_is_the_probabilistic_idf_of_the_commonest_field() -> None:
+def test_idf_comes_from_the_field_with_the_highest_document_frequency() -> None:
     plan = query_plan.plan_query({"rare": 1.0, "common": 0.5}, {"text": 2.0}, {"rare": {0: 1}, "common": {0: 8, 2: 3}}, 10)
     rare, common = log(1 + 9.5 / 1.5), log(1 + 2.5 / 8.5)
-    assert [(*listed.key, listed.weight, listed.b, listed.doc_frequency) for listed in plan.field_terms] == [
+    assert [(*item.key, item.weight, item.b, item.doc_frequency) for item in plan.field_terms] == [
         ("rare", 0, pytest.approx(2 * rare), 0.75, 1),
         ("common", 2, pytest.approx(0.5 * common), 0.0, 3),
         ("common", 0, pytest.approx(0.5 * 2 * common), 0.75, 8),
@@ -79,7 +79,7 @@ def test_rarity_is_the_probabilistic_idf_of_the_commonest_field() -> None:
     assert plan.max_score == pytest.approx(rare + 0.5 * common)
 
 
-def test_unknown_word_counts_as_a_typical_one() -> None:
+def test_unknown_term_counts_with_the_mean_idf() -> None:
     known = query_plan.plan_query({"a": 1.0}, {}, {"a": {0: 2}}, 10)
     both = query_plan.plan_query({"a": 1.0, "never": 1.0}, {}, {"a": {0: 2}}, 10)
     assert both.max_score == pytest.approx(2 * known.max_score)
@@ -87,15 +87,15 @@ def test_unknown_word_counts_as_a_typical_one() -> None:
     assert query_plan.QueryPlan((), 0.0).relevance(3.0) == 0.0
 
 
-def test_field_without_weight_is_not_scanned() -> None:
+def test_field_with_weight_zero_is_not_read() -> None:
     plan = query_plan.plan_query({"a": 1.0}, {"text": 0.0}, {"a": {0: 2, 2: 1}}, 10)
-    assert [listed.field for listed in plan.field_terms] == [2]
+    assert [item.field for item in plan.field_terms] == [2]
 
 
 # --- scores, by hand and by the store ------------------------------------------------------------------------------
 
 
-def test_relevance_is_what_the_formula_says(tmp_path: Path) -> None:
+def test_relevance_equals_the_formula(tmp_path: Path) -> None:
     store = SQLiteStore(tmp_path / "state.db")
     texts = ["alpha beta gamma", "alpha alpha", "delta epsilon zeta eta", "theta"]
     ids = [add(store, text).id for text in texts]
@@ -115,7 +115,7 @@ def test_relevance_is_what_the_formula_says(tmp_path: Path) -> None:
     store.close()
 
 
-def test_record_of_average_length_with_every_word_once_has_relevance_one(tmp_path: Path) -> None:
+def test_record_of_average_length_with_each_term_once_has_relevance_one(tmp_path: Path) -> None:
     store = SQLiteStore(tmp_path / "state.db")
     target = add(store, "kestrel heron osprey")
     for text in ("lorem ipsum dolor", "amet sit elit", "sed eiusmod tempor"):
@@ -125,7 +125,7 @@ def test_record_of_average_length_with_every_word_once_has_relevance_one(tmp_pat
     store.close()
 
 
-def test_same_records_give_the_same_answer_in_every_store(tmp_path: Path) -> None:
+def test_same_records_give_the_same_hits_in_two_stores(tmp_path: Path) -> None:
     answers = []
     for name in ("one", "two"):
         store = SQLiteStore(tmp_path / name)

@@ -1,4 +1,4 @@
-"""Blocks of postings, and that leaving lists out never changes who is among the best."""
+"""Blocks of postings, and pruning, which must never change the result of a search."""
 
 from __future__ import annotations
 
@@ -22,45 +22,43 @@ from foveate.text import analysis
 from foveate.types import Scope
 from property_settings import examples
 
-Stored = dict[tuple[str, int], dict[int, int]]
+Lists = dict[tuple[str, int], dict[int, int]]
 
 
-def stored(seed: int, docs: int, terms: int) -> tuple[Stored, list[FieldTerm], float]:
-    """Lists of postings as a text has them: a few terms nearly everywhere, most in few records."""
+def random_lists(seed: int, docs: int, terms: int) -> tuple[Lists, list[FieldTerm], float]:
+    """Return posting lists with a few common and many rare terms, their plan and the mean length."""
     chance = random.Random(seed)
     lengths = [chance.randint(1, 90) for _ in range(docs)]
-    lists: Stored = {}
+    lists: Lists = {}
     for n in range(terms):
         share = chance.random() ** 3
         having = [doc for doc in range(docs) if chance.random() < share]
         lists[f"t{n}", 0] = {doc: posting_blocks.encode(chance.choice((1, 1, 1, 2, 5)), lengths[doc]) for doc in having}
     rare = query_plan.idf({term: len(held) for (term, _), held in lists.items() if held}, docs)
     plan = [FieldTerm(term, 0, rare[term], 0.75, len(held)) for (term, _), held in lists.items() if held]
-    return lists, sorted(plan, key=lambda listed: -listed.weight), sum(lengths) / docs
+    return lists, sorted(plan, key=lambda item: -item.weight), sum(lengths) / docs
 
 
-def exhaustive(lists: Stored, plan: Sequence[FieldTerm], average: float, limit: int) -> list[tuple[int, float]]:
+def exhaustive(lists: Lists, plan: Sequence[FieldTerm], average: float, limit: int) -> list[tuple[int, float]]:
     scores: dict[int, float] = defaultdict(float)
-    for listed in plan:
-        for doc, code in lists[listed.key].items():
+    for item in plan:
+        for doc, code in lists[item.key].items():
             times, length = code >> 12, code & 4095
-            norm = 1.2 * (1 - listed.b + listed.b * length / average)
-            scores[doc] += listed.weight * times * 2.2 / (times + norm)
+            norm = 1.2 * (1 - item.b + item.b * length / average)
+            scores[doc] += item.weight * times * 2.2 / (times + norm)
     ranked = sorted(((doc, round(score, 9)) for doc, score in scores.items()), key=lambda pair: (-pair[1], -pair[0]))
     return ranked[:limit]
 
 
 @examples(80)
 @given(st.integers(0, 10**9), st.integers(1, 400), st.integers(1, 9), st.integers(1, 60), st.integers(1, 300))
-def test_pruned_search_gives_what_scoring_everything_gives(
-    seed: int, docs: int, terms: int, limit: int, round_: int
-) -> None:
-    lists, plan, average = stored(seed, docs, terms)
+def test_pruned_search_equals_scoring_every_posting(seed: int, docs: int, terms: int, limit: int, round_: int) -> None:
+    lists, plan, average = random_lists(seed, docs, terms)
     loaded: list[str] = []
 
     def load(batch: Sequence[FieldTerm]) -> dict[tuple[str, int], ranking.Postings]:
-        loaded.extend(listed.term for listed in batch)
-        return {listed.key: (list(lists[listed.key]), list(lists[listed.key].values())) for listed in batch}
+        loaded.extend(item.term for item in batch)
+        return {item.key: (list(lists[item.key]), list(lists[item.key].values())) for item in batch}
 
     before, ranking.POSTINGS_PER_ROUND = ranking.POSTINGS_PER_ROUND, round_
     try:
@@ -73,7 +71,7 @@ def test_pruned_search_gives_what_scoring_everything_gives(
     assert len(loaded) == 2 * len(plan)  # each list once a search
 
 
-def test_common_word_is_not_scored_where_rare_ones_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_common_term_is_pruned_if_rare_terms_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = {"rare": 100, "common": 50_000}
     lists = [FieldTerm("rare", 0, 8.0, 0.75, 100), FieldTerm("common", 0, 0.1, 0.75, 50_000)]
     scored: list[int] = []
@@ -93,7 +91,7 @@ def test_common_word_is_not_scored_where_rare_ones_decide(monkeypatch: pytest.Mo
 
 
 @given(st.dictionaries(st.integers(0, 2**32 - 1), st.tuples(st.integers(1, 99), st.integers(0, 9999)), max_size=600))
-def test_packed_pairs_come_back(held: dict[int, tuple[int, int]]) -> None:
+def test_packed_postings_are_unpacked_unchanged(held: dict[int, tuple[int, int]]) -> None:
     pairs = sorted((doc, posting_blocks.encode(*value)) for doc, value in held.items())
     for appended in (True, False):
         parts = list(posting_blocks.split_blocks(pairs, appended=appended)) if pairs else []
@@ -107,8 +105,8 @@ def test_packed_pairs_come_back(held: dict[int, tuple[int, int]]) -> None:
 
 
 @pytest.mark.slow
-def test_index_is_what_the_records_say_whatever_was_written(tmp_path: Path) -> None:
-    """Adds, edits, forgets: afterwards each posting is there once, in order, in blocks of the right size."""
+def test_index_matches_the_records_after_random_writes(tmp_path: Path) -> None:
+    """After adding, editing and forgetting, each posting is there once, in order, in blocks of the right size."""
     chance = random.Random(5)
     words = [f"word{n}" for n in range(40)]
     store = SQLiteStore(tmp_path / "state.db")
@@ -145,7 +143,7 @@ def test_index_is_what_the_records_say_whatever_was_written(tmp_path: Path) -> N
     store.close()
 
 
-def test_new_numbers_are_never_old_ones(tmp_path: Path) -> None:
+def test_number_of_a_deleted_record_is_not_reused(tmp_path: Path) -> None:
     store = SQLiteStore(tmp_path / "state.db")
     with store.write(HERE) as writer:
         last = [writer.add(made(f"remark {n}")).record for n in range(3)][-1]
@@ -158,7 +156,7 @@ def test_new_numbers_are_never_old_ones(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_narrow_filter_is_asked_once_for_all_wants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_narrow_filter_is_queried_once_for_all_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = SQLiteStore(tmp_path / "state.db")
     kinds = ("note", "fact", "decision")
     mine = Scope("alpha", user="ada")
@@ -180,7 +178,7 @@ def test_a_narrow_filter_is_asked_once_for_all_wants(tmp_path: Path, monkeypatch
     store.close()
 
 
-def test_numbers_of_records_end(tmp_path: Path) -> None:
+def test_project_with_the_highest_doc_refuses_another_record(tmp_path: Path) -> None:
     store = SQLiteStore(tmp_path / "state.db")
     with store.write(HERE) as writer:
         writer.add(made("the first"))

@@ -1,4 +1,4 @@
-"""What a real server refuses becomes a sentence that says what to do, with the exit code of its class."""
+"""Refusals of a real PostgreSQL server become errors that say what to do, with the exit code of their class."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RULES = "local all ada scram-sha-256\nlocal all postgres trust\nlocal all locked
 
 
 @pytest.fixture(scope="module")
-def guarded() -> Iterator[LocalServer]:
+def auth_server() -> Iterator[LocalServer]:
     with server() as running:
         running.execute("create role ada login password 'right'")
         running.execute("create role locked")
@@ -25,7 +25,7 @@ def guarded() -> Iterator[LocalServer]:
         yield running
 
 
-def refused(url: str, statement: str = "select 1") -> FoveateError:
+def error_of(url: str, statement: str = "select 1") -> FoveateError:
     with (
         pytest.raises(FoveateError) as caught,
         translate_errors(url),
@@ -50,10 +50,12 @@ def refused(url: str, statement: str = "select 1") -> FoveateError:
         ("postgres", "postgres", "select * from nowhere", StoreError, 'relation "nowhere" does not exist'),
     ],
 )
-def test_a_server_refuses(
-    guarded: LocalServer, user: str, database: str, statement: str, sort: type[FoveateError], advice: str
+def test_refusal_of_a_server_becomes_an_error_with_advice(
+    auth_server: LocalServer, user: str, database: str, statement: str, sort: type[FoveateError], advice: str
 ) -> None:
-    error = refused(f"postgresql://{user}@/{database}?host={quote(str(guarded.folder), safe='')}", statement or "select 1")
+    error = error_of(
+        f"postgresql://{user}@/{database}?host={quote(str(auth_server.folder), safe='')}", statement or "select 1"
+    )
     assert type(error) is sort
     assert advice in str(error)
     assert "s3cret" not in str(error)
@@ -69,8 +71,8 @@ def test_a_server_refuses(
         ("postgresql://ada:s3cret@ho st/shop", InputError, "Write postgresql://"),
     ],
 )
-def test_no_server_is_there(url: str, sort: type[FoveateError], advice: str) -> None:
-    error = refused(url)
+def test_missing_server_or_bad_url_becomes_an_error_with_advice(url: str, sort: type[FoveateError], advice: str) -> None:
+    error = error_of(url)
     assert type(error) is sort
     assert advice in str(error)
     assert "s3cret" not in str(error)
@@ -81,12 +83,15 @@ def test_an_unknown_host_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError(-2, "Name or service not known")
 
     monkeypatch.setattr("socket.getaddrinfo", resolve)
-    assert "there is no host of that name" in str(refused("postgresql://ada:s3cret@db.invalid/shop"))
+    assert "there is no host of that name" in str(error_of("postgresql://ada:s3cret@db.invalid/shop"))
 
 
-def test_a_server_that_ends_says_so(guarded: LocalServer) -> None:
-    with psycopg.connect(guarded.url) as connection:
-        guarded.kill()
-        with pytest.raises(StoreError, match=r"terminating connection|closed the connection"), translate_errors(guarded.url):
+def test_server_that_shuts_down_is_reported(auth_server: LocalServer) -> None:
+    with psycopg.connect(auth_server.url) as connection:
+        auth_server.kill()
+        with (
+            pytest.raises(StoreError, match=r"terminating connection|closed the connection"),
+            translate_errors(auth_server.url),
+        ):
             connection.execute("select 1")
-    guarded.start()
+    auth_server.start()
