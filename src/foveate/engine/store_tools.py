@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import random
-from typing import Literal, Unpack
+from typing import TYPE_CHECKING, Literal, Unpack
 
 from foveate.errors import InputError, ProfileError, near
 from foveate.memory import backfill, maintenance, transfer
@@ -16,7 +16,6 @@ from foveate.options import WHO, Who, refuse_text, refuse_unknown, scope_of
 from foveate.pipeline import profiles
 from foveate.pipeline.sources.standing import applies_always
 from foveate.receipts.history import Receipts
-from foveate.receipts.metrics import ContextStats, DayMetrics, Metric
 from foveate.records.lifecycle import Step, Thresholds
 from foveate.store.protocol import EmbeddingNamespace, Health
 from foveate.store.retry import retry_interrupted
@@ -24,6 +23,9 @@ from foveate.store.scoped import ScopedStore
 from foveate.tasks.claims import ClaimStats, claim_stats
 from foveate.text.summarize import ExtractiveSummarizer, Summarizer
 from foveate.types import Filters, Record, Scope
+
+if TYPE_CHECKING:
+    from foveate.receipts.metrics import ContextStats, DayMetrics, Metric
 
 Job = Literal["lifecycle", "retention", "vectors", "summaries", "unused-vectors"]
 DEFAULT_JOBS: tuple[Job, ...] = ("lifecycle", "retention", "vectors", "summaries")

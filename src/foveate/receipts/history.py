@@ -20,10 +20,8 @@ from foveate.pipeline.run import Run
 from foveate.pipeline.signals import extract_signals
 from foveate.pipeline.sources import Source, SourceContext
 from foveate.pipeline.sources.gather import candidates_of, open_snapshot, requests_of
-from foveate.receipts import metrics
 from foveate.receipts.context import Context
 from foveate.receipts.diff import Diff, diff_of_replays
-from foveate.receipts.metrics import ContextStats, DayMetrics, Metric
 from foveate.receipts.parts import Notes
 from foveate.receipts.receipt import Receipt
 from foveate.receipts.replay import Replay, replay
@@ -38,6 +36,7 @@ from foveate.types import LAST, Filters, Record
 if TYPE_CHECKING:
     from foveate.code.snapshot import Workspace
     from foveate.receipts.feedback import Feedback, Mark
+    from foveate.receipts.metrics import ContextStats, DayMetrics, Metric
 
 ContextRef = str | Context | Receipt
 """A past context: its id, `"last"`, the context itself, or its receipt."""
@@ -234,6 +233,8 @@ class Receipts:
     @retry_interrupted
     def metrics(self) -> dict[str, Metric]:
         """Return 004's metrics over the latest contexts, each with its target."""
+        from foveate.receipts import metrics  # not needed by a command that computes a context
+
         now = self._data.clock()
         summaries = self._writer.summaries(metrics.MAX_CONTEXTS)
         with self._data.project_reader() as reader:
@@ -245,6 +246,8 @@ class Receipts:
 
         They are missing if there are more contexts than are read.
         """
+        from foveate.receipts import metrics  # not needed by a command that computes a context
+
         since = metrics.first_day(self._data.clock(), days)
         summaries, cut = self._writer.summaries_since(since, metrics.MAX_CONTEXTS_BY_DAY)
         with self._data.project_reader() as reader:
@@ -253,6 +256,8 @@ class Receipts:
     @retry_interrupted
     def context_stats(self) -> ContextStats:
         """Return 001's statistics over the latest contexts; without an agent in the scope, over those of every agent."""
+        from foveate.receipts import metrics  # not needed by a command that computes a context
+
         agents = () if self._data.scope.agent is not None else self.agents()
         # Contexts without an agent are in the list of every agent.
         lists = [self.list(agent=agent, limit=metrics.MAX_CONTEXTS) for agent in (None, *agents)]
