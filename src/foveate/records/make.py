@@ -159,6 +159,7 @@ def content_hash(record: Record) -> str:
 
 
 def _hash(kind: Kind, scope: Scope, subject: str | None, attribute: str | None, text: str, data: Mapping[str, Any]) -> str:
+    # Session and task are part of a private record's owner. Other kinds are shared by all sessions of a user.
     within = (scope.session or "", scope.task or "") if kind.is_private else ()
     # Required fields are part of the statement: the same note on two components is two notes.
     required = (str(data.get(name, "")) for name in kind.required_fields)
@@ -184,6 +185,7 @@ def paths_in(text: str) -> tuple[str, ...]:
         return ()
     found = []
     for word in text.split():
+        # A cheap test first: this runs for every word of every record.
         if "/" in word or "." in word[1:-1]:
             path = _LINE_NUMBER.sub("", word.strip("`'\"()[]{}<>,;:!?*").rstrip("."))
             if _PATH.fullmatch(path) and _is_path(path):
@@ -274,6 +276,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {"outcome": OUTCOMES, "trust": TRUST, "st
 _TEXT_COLUMNS = {"subject", "attribute", "origin", "key", "tags", "entities", "paths"}
 _LISTS = ("tags", "entities", "paths")
 _UNIT = ("between 0 and 1", lambda v: isinstance(v, int | float) and not isinstance(v, bool) and 0 <= v <= 1)
+# Below 2**53, so that a count survives JSON readers that have only floats.
 _COUNT = ("a whole number", lambda v: isinstance(v, int) and not isinstance(v, bool) and 0 <= v < 2**53)
 _VALUE_CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "salience": _UNIT,

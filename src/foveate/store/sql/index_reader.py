@@ -53,7 +53,7 @@ class IndexReader:
         """
         idfs: dict[str, float] = {}
         sizes, frequencies = self.sizes(), self.document_frequencies(terms)
-        for partition in PARTITIONS:
+        for partition in PARTITIONS:  # knowledge comes first
             codes = set(self.partition_codes(partition).values())
             by_term = frequencies_by_field(frequencies, codes)
             counts = {term: max(by_field.values()) for term, by_field in by_term.items() if term not in idfs}

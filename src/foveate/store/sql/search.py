@@ -123,6 +123,7 @@ class _PostingLists:
         self._index = index
         self._plan = plan
         self._frequencies = stats.frequencies
+        # At least 1, because texts without terms, such as emoji, would make it 0.
         self._average_length = max(stats.terms / stats.docs, 1.0)
         self.kinds = sorted(kinds)
         # For each (term, field): the docs and codes of its blocks, by kind.

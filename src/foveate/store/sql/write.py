@@ -55,6 +55,7 @@ class WriteTransaction(ReadTransaction):
         if not database.fetch_all("project", {"name": scope.project}):
             database.execute("add_project", {"name": scope.project})
         super().__init__(database, scope, vector_search, embedding_namespace)
+        # Replaces the reader's, so that reads in this transaction know the kinds that it adds.
         self.index = IndexWriter(database, self._project)
         self._vectors = VectorWriter(database, self._project, embedding_namespace, self._pack_vector)
         self._change = change
@@ -309,6 +310,7 @@ class WriteTransaction(ReadTransaction):
         if missing:
             raise NotFound(f"No record {missing[0]!r} in this scope; nothing was forgotten.")
         counts: dict[str, int] = defaultdict(int)
+        # Determined before the deletions, which remove these records from the document frequencies.
         terms = self._exclusive_terms(records.values()) if scrub is not None else frozenset()
         for record in records.values():
             for table, count in self._delete(self._doc_of(record.id), record).items():
