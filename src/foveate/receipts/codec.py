@@ -94,6 +94,7 @@ def to_json(receipt: Receipt) -> Json:
         "id": receipt.id,
         "created": iso(receipt.created),
         "request": request_summary.to_json(receipt.request),
+        # The terms of a query that was removed would still tell what it said.
         "signals": {} if is_forgotten else signals_to_json(receipt.signals),
         "profile": profile_to_json(receipt.profile),
         "revision": receipt.revision,
@@ -107,6 +108,7 @@ def to_json(receipt: Receipt) -> Json:
         "warnings": list(receipt.warnings),
         "ms": receipt.ms,
         **({"notes": notes_to_json(receipt.notes)} if receipt.notes != NO_NOTES else {}),
+        # Written even if it is 0: a receipt without its query must show that something was forgotten.
         **({"forgotten": receipt.forgotten} if is_forgotten or receipt.forgotten else {}),
     }
 
@@ -242,6 +244,7 @@ def candidate_to_json(entry: AnyCandidate) -> Json:
         "overruled_by": entry.overruled_by,
     }
     if entry.inherited_from is not None:
+        # Stored receipts have the key `via`, which stays.
         value |= {"via": entry.inherited_from.id, "via_version": entry.inherited_from.version}
     if entry.stale:
         value["stale"] = True

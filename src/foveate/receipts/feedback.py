@@ -122,6 +122,7 @@ def advice_on(id: str, mark: Mark) -> str:
 def _refers_to(answer: str, record: Record) -> bool:
     """Return whether the answer names the id of a record, its key or one of its files."""
     names = [record.id, *([record.key] if record.key else []), *record.paths]
+    # Shorter names occur in any text. A name inside a longer one, such as a.py in data.py, is another name.
     return any(re.search(rf"(?<![\w/-]){re.escape(name)}(?![\w/-])", answer) for name in names if len(name) > 3)
 
 

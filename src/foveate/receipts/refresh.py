@@ -53,6 +53,7 @@ def judge(before: Receipt, plan: Plan, match: float, *, acting: bool) -> tuple[R
 
     `acting` says that the agent is about to act.
     """
+    # In the order of 004. The reason is stored with the context, so only one is given.
     old, new = before.signals.frame, plan.signals.frame
     if old != new:
         return "frame", f"the frame changes from {old or 'none'!r} to {new or 'none'!r}"

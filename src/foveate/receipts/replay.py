@@ -162,6 +162,7 @@ def replay(receipt: Receipt, reader: Reader, extra: ExtraRecords, external: Exte
     if counter != receipt.measured_by:  # the stored token counts are those of another counter
         candidates = [replace(each, record=replace(each.record, tokens=None)) for each in candidates]
     tag = fence.tag_of(reader.secret, scope.session)
+    # The receipt's choices are not copied: the same stages choose again, and the hash of the text shows if they agree.
     filled = fill_slots(candidates, profile, request.filters, request.counter, receipt.measured_by, request.now, tag)
     text, used = join_sections(filled.sections), filled.budget.used
     return Replay(receipt, tuple(candidates), tuple(missing), filled.sections, text, used, tag)
@@ -177,6 +178,7 @@ def _read_candidates(
         if entry.source == "calibration":
             record: Record | None = note_record(entry.text or "", reader.scope, 0)
         elif entry.id.startswith(CODE_ID_PREFIXES) or (entry.source, entry.id) in external:
+            # Code and other memories keep no versions, so the hash tells whether this is still the same text.
             now = external.get((entry.source, entry.id))
             record = now if now is not None and now.hash == entry.hash else None
         elif entry.source in UNSTORED_SOURCES:
@@ -200,6 +202,7 @@ def _read_candidates(
                 score=entry.score,
             )
         )
+    # The receipt has only the number of forgotten candidates, not their ids.
     return candidates, missing + [FORGOTTEN] * receipt.forgotten
 
 

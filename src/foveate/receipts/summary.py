@@ -94,6 +94,7 @@ def summary_of(receipt: Receipt) -> ReceiptSummary:
 
 def _relevance(items: Sequence[KeptCandidate]) -> float | None:
     found = [entry.features.get("relevance", 0.0) for entry in items if entry.source not in CONTEXT_SOURCES]
+    # fsum: the result must not depend on the order of the items.
     return round(fsum(found) / len(found), 6) if found else None
 
 

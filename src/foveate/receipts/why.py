@@ -126,6 +126,7 @@ def _not_returned(source: str, report: SourceReport | None) -> Reason:
 
 def _reason(receipt: Receipt, record: Record, reader: Reader) -> Reason:
     profile, filters = receipt.profile, receipt.request.filters
+    # From the most general reason to the most specific one: the first that applies explains the others away.
     if record.created > receipt.created:
         return "later", "it was written after this context was computed"
     if record.status in ("retired", "archived"):
@@ -169,6 +170,7 @@ def _rank(receipt: Receipt, record: Record, profile: Profile, slot: Slot, reader
     if not shared:
         words = ", ".join(list(dict.fromkeys(analysis.words(record.text)))[:MAX_SHOWN_WORDS])
         return "no shared term", f"it shares no word with the query ({words})"
+    # Words alone: a receipt does not store the vector of its query.
     query = Query(terms, profile.fields, None, filters, also, profile.expansion_weight)
     found = reader.search(query, [SearchGroup(slot.kinds, MAX_RANK)])[0]
     rank = next((n for n, hit in enumerate(found, 1) if hit.record.id == record.id), None)

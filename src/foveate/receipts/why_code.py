@@ -135,6 +135,7 @@ def _ranking_reason(receipt: Receipt, prefix: str, path: str, symbol: Symbol | N
 
 def _rank_reason(receipt: Receipt, path: str, symbol: Symbol | None, code: CodeSnapshot) -> Reason:
     """Return the reason that follows from the present rank of an item for the same query."""
+    # The index knows only the present code, so the rank of that time can no longer be computed.
     text = receipt.request.query if receipt.request.code_query is None else receipt.request.code_query
     parsed = query.parse_query(text)
     hits = search(code.index, parsed, MAX_RANK, MAX_RANK)

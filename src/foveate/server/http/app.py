@@ -57,6 +57,7 @@ def create_app(engine_or_path: Engine | str | Path, *, settings: Settings | None
     require_tokens_if_exposed(settings, tokens)
     rate = parse_rate(settings.rate)
     engine = engine_or_path if isinstance(engine_or_path, Engine) else factory.open(engine_or_path)
+    # Callers with a token are not the owner of the personal store, so the tools must not read it.
     mcp = McpMount(engine, view_of(engine, engine.scope, personal=False) if settings.needs_tokens else engine)
 
     @asynccontextmanager

@@ -164,6 +164,7 @@ class BodyLimitMiddleware:
         if scope["type"] != "http" or scope["method"] in ("GET", "HEAD"):
             await self._app(scope, receive, send)
             return
+        # The header saves reading a large body. It can be missing or wrong, so the bytes are counted as well.
         announced = Headers(scope=scope).get("content-length", "0")
         body = None if announced.isdecimal() and int(announced) > self._max_body else await self._read(receive)
         if body is None:

@@ -40,7 +40,8 @@ class Document(Response):
 
     def render(self, content: Mapping[str, Any]) -> bytes:
         document = {"schema_version": SCHEMA_VERSION, **content}
-        return json.dumps(document, ensure_ascii=False, separators=(",", ":"), default=_to_plain).encode("utf-8", "replace")
+        text = json.dumps(document, ensure_ascii=False, separators=(",", ":"), default=_to_plain)
+        return text.encode("utf-8", "replace")  # a lone surrogate in a stored text must not fail the response
 
 
 def _to_plain(value: Any) -> Any:

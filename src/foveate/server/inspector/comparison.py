@@ -41,7 +41,7 @@ def left_out_page(request: PageRequest) -> dict[str, Any]:
     sort = request.choice("sort", SORT_COLUMNS, "score")
     rows = _sort_rows([row for row in every if _matches(row, reason, words)], sort)
     limit = request.limit(ROWS_PER_PAGE)
-    pages = max(1, -(-len(rows) // limit))
+    pages = max(1, -(-len(rows) // limit))  # rounded up
     page = min(request.integer("page", 1) or 1, pages)
     shown = rows[(page - 1) * limit : page * limit]
     return {

@@ -106,6 +106,7 @@ class FoveateServer(MCPServer[Any]):
         if name not in parameters:
             shown = name[:MAX_NAME_CHARS]
             raise ToolError(f"Unknown tool {shown!r}.{near(shown, parameters)}")
+        # A parameter that is ignored silently would make a model believe that it had an effect.
         if unknown := next((each for each in arguments if each not in parameters[name]), None):
             shown = unknown[:MAX_NAME_CHARS]
             raise ToolError(f"{name} has no parameter {shown!r}.{near(shown, parameters[name])}")

@@ -107,7 +107,7 @@ def _read_latest(engine: Engine, limit: int) -> Rows | None:
 
 def _wake(channel: Channel) -> None:
     channel.changed.set()
-    channel.changed = anyio.Event()
+    channel.changed = anyio.Event()  # for the next change, because an event cannot be cleared
 
 
 @router.get("/events", response_class=EventSourceResponse)
