@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import click
 
@@ -79,6 +79,16 @@ metric_option = click.option(
 # --- run -----------------------------------------------------------------------------------------------------------
 
 
+class RunOptions(TypedDict):
+    """Values of the options below."""
+
+    budgets: tuple[int, ...]
+    limit: int | None
+    types: tuple[str, ...]
+    options: dict[str, str]
+    out: Path
+
+
 def suite_options(function: Function) -> Function:
     """Add the options that choose cases and budgets, and the folder of the results."""
     for decorate in (
@@ -121,7 +131,7 @@ def run(
     systems: tuple[str, ...],
     metrics: tuple[str, ...],
     thresholds: tuple[str, ...],
-    **run_options: Any,
+    **run_options: Unpack[RunOptions],
 ) -> None:
     """Run every case of a suite and report what reached the prompt.
 
@@ -204,24 +214,17 @@ def open_systems(values: Sequence[str]) -> list[System]:
     return [open_system(spec) for spec in split_specs(values)]
 
 
-def run_systems(
-    suite: Suite,
-    path: Path,
-    systems: Sequence[System],
-    *,
-    budgets: tuple[int, ...],
-    limit: int | None,
-    types: tuple[str, ...],
-    options: dict[str, str],
-    out: Path,
-) -> list[Run]:
+def run_systems(suite: Suite, path: Path, systems: Sequence[System], **run_options: Unpack[RunOptions]) -> list[Run]:
     """Run a suite with each system, or read the results that are there."""
     from foveate.eval.run import check, run
 
+    limit, types = run_options["limit"], run_options["types"]
+    options, out = run_options["options"], run_options["out"]
     for system in systems:
         check(suite, system, path, options)
     with progress_line(out) as progress:
-        run_one = partial(run, suite, budgets=budgets or None, limit=limit, types=types, options=options, progress=progress)
+        budgets = run_options["budgets"] or None
+        run_one = partial(run, suite, budgets=budgets, limit=limit, types=types, options=options, progress=progress)
         runs = [run_one(system, path, out) for system in systems]
     if not runs[0].results:
         of_types = f" of the type {' or '.join(map(repr, types))}" if types else ""
@@ -303,7 +306,7 @@ def labelled_reports(runs: Sequence[Run]) -> list[Report]:
     ]
 
 
-def print_reports(call: Call, reports: Sequence[Report], metrics: Sequence[str], **more: Any) -> None:
+def print_reports(call: Call, reports: Sequence[Report], metrics: Sequence[str], **more: object) -> None:
     if call.as_json:
         from foveate.eval.report import as_json
 
