@@ -43,7 +43,7 @@ def test_results_depend_on_the_users_own_profiles(tmp_path: Path, monkeypatch: p
     from foveate.pipeline import profiles
 
     own = tmp_path / "profiles"
-    monkeypatch.setattr(profiles, "places", lambda root: (Path(root) / "profiles", own))
+    monkeypatch.setattr(profiles, "profile_dirs", lambda root: (Path(root) / "profiles", own))
     before = FoveateSystem().fingerprint
     own.mkdir()
     (own / "chat.toml").write_text("expansion_weight = 0\n", "utf-8")

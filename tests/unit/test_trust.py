@@ -120,7 +120,8 @@ def test_promoted_to_a_rule_it_says_where_it_came_from(memory: Engine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "match"), [("component", "needs the field 'location'"), ("instrucion", "Did you mean"), ("code", "never kept")]
+    ("kind", "match"),
+    [("component", "needs the field 'location'"), ("instrucion", "Did you mean"), ("code", "never stored")],
 )
 def test_a_promotion_that_cannot_be_changes_nothing(memory: Engine, kind: str, match: str) -> None:
     note = memory.add("note", "Deploys need a ticket", trust="web").record
