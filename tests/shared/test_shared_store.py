@@ -398,9 +398,12 @@ def test_an_evaluation_does_not_write_to_a_shared_store(shop: Path) -> None:
 
 
 def test_a_driver_that_is_missing_is_named(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"pip install foveate\[postgres\]"):
-        foveate.open(url, project="shop")
+    with monkeypatch.context() as patch:
+        for module in [name for name in sys.modules if name.startswith("foveate.store.postgres")]:
+            patch.delitem(sys.modules, module)
+        patch.setitem(sys.modules, "psycopg", None)  # an import of it fails, as if it were not installed
+        with pytest.raises(InputError, match=r"pip install foveate\[postgres\]"):
+            foveate.open(url, project="shop")
 
 
 def test_a_url_in_another_state_is_an_error_of_the_store(folder: Path) -> None:
