@@ -41,76 +41,77 @@ SETTINGS = {
     "store": "The URL of a PostgreSQL database that holds the state instead of a file: `postgresql://user@host/db`. `$NAME` "
     "and `${NAME}` are taken from the environment, so that no password needs to be here; names that begin with FOVEATE_ or "
     "PG, or one variable for the whole URL. Needs `project.name`. See [teams](../guides/teams.md).",
-    "profile": "The profile of a context that names none; `default` if it is not set.",
-    "budget": "The total of a context that names none, in tokens; else the profile's.",
-    "counter": "What counts tokens: `o200k` (the default), `cl100k`, `anthropic`, `chars4` or `bytes`.",
-    "embedder": "What turns text into vectors; none by default, and search is then by words alone.",
-    "summarizer": "The model that `foveate store maintain` asks for summaries: `openai:MODEL@URL` or `anthropic:MODEL`.",
-    "user": "Whose state it is where `--user` is not given.",
-    "multi_valued": "Attributes (`attribute` or `subject.attribute`) that hold several values: none supersedes another.",
-    "own_store": "Whether your own store is read with the project's; `true` where it is not set.",
-    "lifecycle": "When records pass from one stage to the next: a table of thresholds, such as `lifecycle.core_at = 3`.",
+    "profile": "Profile of a context that names none. Defaults to `default`.",
+    "budget": "Budget in tokens of a context that names none. Defaults to the total of its profile.",
+    "counter": "Token counter: `o200k` (the default), `cl100k`, `anthropic`, `chars4` or `bytes`.",
+    "embedder": "Model that turns text into vectors. Without one, which is the default, search works by words alone.",
+    "summarizer": "Model that `foveate store maintain` asks for summaries: `openai:MODEL@URL` or `anthropic:MODEL`.",
+    "user": "User if `--user` is not given.",
+    "multi_valued": "Attributes (`attribute` or `subject.attribute`) with several values that do not supersede each other.",
+    "personal_store": "Whether your personal store is read together with the project's. Defaults to `true`.",
+    "lifecycle": "Thresholds at which records pass from one stage to the next, such as `lifecycle.core_at = 3`.",
     "retention": "How long receipts and events are kept: `receipt_days` (30), `receipt_mb` (64), `event_days` and `events` "
-    "(how many; unless one is set, all are kept). What is pinned, linked or of a task that is not done stays.",
-    "debug_context": "Whether every context is explained on stderr, as `--debug` does; `false` where it is not set.",
-    "domains": 'A table of domains with their words, such as `domains.billing = ["invoice", "refund"]`. Words are added to '
-    "those that ship; an empty list switches a domain off.",
-    "code": "What is looked at of the project's files: `enabled` (unless set, where there is a repository, a manifest or an "
-    "index), `include` and `exclude` (patterns as in .gitignore; `exclude` wins) and `max_files`.",
-    "project": "What the project is, where its files do not say it or say it wrong: `name`, `language`, `framework`, "
+    "(a number). All events are kept unless one of the last two is set. Events that are pinned, linked or belong to an "
+    "unfinished task are always kept.",
+    "debug_context": "Whether every context is explained on stderr. Defaults to `false`.",
+    "domains": 'A table of domains with their words, such as `domains.billing = ["invoice", "refund"]`. They are added to '
+    "the built-in words; an empty list switches a domain off.",
+    "code": "Which of the project's files are indexed: `enabled` (defaults to true if there is a repository, a manifest or "
+    "an index), `include` and `exclude` (patterns as in .gitignore; `exclude` wins) and `max_files`.",
+    "project": "Overrides what the project's files say: `name`, `language`, `framework`, "
     "`test_framework`. In a shared store, `name` is the project's name there.",
 }
 VARIABLES = {
-    "FOVEATE_STORE": "What `--store` is where it is not given: a project's directory, or the URL of a shared store.",
-    "FOVEATE_PROJECT": "The project's name in a shared store, where `--project` is not given.",
+    "FOVEATE_STORE": "Default of `--store`: a project's directory, or the URL of a shared store.",
+    "FOVEATE_PROJECT": "Default of `--project`: the project's name in a shared store.",
     "FOVEATE_AGENT": "The coding agent that runs the command line; what it adds has trust `agent`. "
     "`foveate install claude` sets it; agents set CLAUDECODE, CODEX_THREAD_ID, CURSOR_AGENT or GEMINI_CLI instead.",
-    "FOVEATE_ACCEPTED": "Folders of projects, parted as in PATH, whose store is yours although git tracks it.",
-    "FOVEATE_OWN_STORE": "The file of your own store, instead of the one in the user's data directory.",
-    "FOVEATE_DEBUG_CONTEXT": "`true`: every computed context is explained on stderr.",
-    "FOVEATE_EMBED_URL": "The address of an embedding server with OpenAI's interface.",
-    "FOVEATE_EMBED_KEY": "The key for that server.",
-    "CLAUDE_CONFIG_DIR": "Where Claude Code keeps your settings, for `foveate install claude --global`.",
-    "CODEX_HOME": "Where Codex keeps your settings, for `foveate install codex --global`.",
-    "FOVEATE_SUMMARIZE_KEY": "The key for the server that `summarizer` names.",
-    "NO_COLOR": "Set to anything: no colours.",
-    "FORCE_COLOR": "Set to anything but 0: colours even where stdout is no terminal. NO_COLOR beats it.",
-    "TERM": "`dumb`: no colours.",
-    "XDG_CONFIG_HOME": "Where git looks for your own rules of what to ignore, instead of `~/.config`.",
+    "FOVEATE_ACCEPTED": "Folders of projects, separated as in PATH, whose store is yours although git tracks it.",
+    "FOVEATE_PERSONAL_STORE": "File of your personal store, instead of the one in the user's data directory.",
+    "FOVEATE_DEBUG_CONTEXT": "`true` explains every computed context on stderr.",
+    "FOVEATE_EMBED_URL": "Address of an embedding server with OpenAI's interface.",
+    "FOVEATE_EMBED_KEY": "Key for that server.",
+    "CLAUDE_CONFIG_DIR": "Folder of Claude Code's settings, for `foveate install claude --global`.",
+    "CODEX_HOME": "Folder of Codex's settings, for `foveate install codex --global`.",
+    "FOVEATE_SUMMARIZE_KEY": "Key for the server that `summarizer` names.",
+    "NO_COLOR": "Any value switches colours off.",
+    "FORCE_COLOR": "Any value except 0 switches colours on, even if stdout is no terminal. NO_COLOR wins.",
+    "TERM": "`dumb` switches colours off.",
+    "XDG_CONFIG_HOME": "Folder with your own ignore rules for git, instead of `~/.config`.",
 }
 PROFILE = {
-    "name": "What the profile is called; else its file's name.",
-    "description": "One line for `foveate profile`, which lists the profiles.",
-    "extends": 'The profile beneath; `default` if it is not set, nothing where it is `""`.',
-    "total": "Tokens that the model may receive where the call names no budget.",
-    "reserve": "Tokens of the total that stay free for the answer.",
-    "weights": "How much each feature counts in a score; see below.",
-    "max_file_chars": "Of a longer file, the parts that matter are shown even where there is room for all of it.",
-    "slots": "The parts of the prompt; see below.",
+    "name": "Name of the profile. Defaults to the name of its file.",
+    "description": "One line for the list that `foveate profile` prints.",
+    "extends": 'Profile that this one changes. Defaults to `default`; `""` means none.',
+    "total": "Tokens that the model may receive if the call names no budget.",
+    "reserve": "Tokens of the total that are left free for the answer.",
+    "weights": "Weight of each feature in a score; see below.",
+    "max_file_chars": "Longest file that is shown as a whole. Of a longer one, the relevant parts are shown.",
+    "slots": "Parts of the prompt; see below.",
     "complexity": "Tables by name that change the profile for an easy, normal or complex task.",
     "input": "Tables by name that change the profile for a `short` or a `complex` question.",
 }
 SLOT = {
-    "source": f"Whom to ask: {', '.join(f'`{source.name}`' for source in BUILTIN_SOURCES)}, or a source of your own.",
-    "kinds": "Which kinds of records; none means any.",
-    "heading": "The line above the items.",
-    "tokens": "A fixed room. Either this or `share`.",
-    "times": "Multiplies the room, `tokens` or `share`, that a layer beneath gave.",
-    "share": "A part of what fixed slots and the reserve leave, in proportion to the other shares.",
-    "max_items": "At most this many items.",
-    "min_score": "Nothing below this score, whatever room is left.",
+    "source": f"Source of its candidates: {', '.join(f'`{source.name}`' for source in BUILTIN_SOURCES)}, or one of yours.",
+    "kinds": "Kinds of records. An empty list means any kind.",
+    "heading": "Line above the items.",
+    "tokens": "Fixed number of tokens. Set either this or `share`.",
+    "times": "Multiplies the `tokens` or `share` that a lower layer set.",
+    "share": "Part of the tokens that fixed slots and the reserve leave, in proportion to the other shares.",
+    "max_items": "Maximum number of items.",
+    "min_score": "Minimum score of an item, however many tokens are left.",
     "keep": "Filled first and never evicted.",
-    "stable": "Depends on scope and profile only, and stands before all that depends on the question.",
-    "role": "Which message it is in: `system` (the default of a stable slot) or `user`.",
-    "order": "Where it stands among its like; lower is earlier.",
-    "optional": "Set only where a layer beneath has this slot.",
-    "remove": "Takes out a slot that a layer beneath has.",
+    "stable": "Depends on scope and profile only, and comes before everything that depends on the question.",
+    "role": "Message that contains it: `system` (the default of a stable slot) or `user`.",
+    "order": "Place among the slots; lower is earlier.",
+    "optional": "Applies only if a lower layer has this slot.",
+    "remove": "Removes a slot of a lower layer.",
 }
 
 
 FRAME = {
-    "title": "What it is called.",
-    "description": "What the model reads about it.",
+    "title": "Name of the frame.",
+    "description": "Text about it that the model reads.",
 }
 
 
@@ -140,18 +141,18 @@ def code(text: object) -> str:
 
 SHARED = ("store", "user", "as_json")
 SCOPE = ("agent", "session", "task")
-"""Told once, for all commands."""
+"""Options that are documented once, for all commands."""
 
 
 def cli_page() -> str:
     parts = [
         NOTE,
         "# Command line",
-        "Data goes to stdout; hints, warnings and progress go to stderr. [Exit codes](config.md#exit-codes) are documented. "
+        "Data goes to stdout; hints, warnings and progress go to stderr; see also the [exit codes](config.md#exit-codes). "
         "A context is named by its id, or `last`.",
-        "These options stand before or after any command:",
+        "These options may precede or follow any command:",
         options([param for param in cli.params if param.name in SHARED]),
-        "Commands on records and contexts take a scope: whose records may be seen, and whose a new one is.",
+        "Commands on records and contexts take a scope. It decides which records are visible and to whom a new one belongs.",
         options([option for option in scope_options() if option.name in SCOPE]),
     ]
     context = click.Context(cli, info_name="foveate")
@@ -230,13 +231,13 @@ def config_page() -> str:
                 '```toml\nprofile = "coding"\nbudget = 4000\n```',
                 table(("Setting", "Type", "Meaning"), rows),
                 "Profiles of your own are files in `.foveate/profiles/` and in the `profiles` directory of the user's "
-                "configuration; see [profiles](profiles.md). `.foveate/allow` lists, a line each, strings that look like "
-                "secrets and are none.",
+                "configuration; see [profiles](profiles.md). `.foveate/allow` lists strings that look like secrets "
+                "and are none, one a line.",
                 "## Environment variables",
                 table(("Variable", "Meaning"), [(code(name), meaning) for name, meaning in variables.items()]),
                 "## Exit codes",
-                "The code is the error's own. With `--json`, the error is a document on stdout too: `type`, `message` and, "
-                "where they apply, `problems` (one sentence each) and `short` (tokens).",
+                "Each error has its own code. With `--json`, the error is also a document on stdout: `type`, `message` "
+                "and, if they apply, `problems` (one sentence each) and `short` (tokens).",
                 table(("Code", "Error", "Means"), exit_rows()),
             ]
         )
@@ -256,7 +257,7 @@ def variables_read() -> set[str]:
 
 
 def exit_rows() -> list[tuple[str, str, str]]:
-    rows = [("0", "", "Done."), ("2", "`UsageError`", "The command line itself is not understood.")]
+    rows = [("0", "", "Success."), ("2", "`UsageError`", "The command line is invalid.")]
     rows += [(str(EXIT_INTERRUPTED), "", "Interrupted by Ctrl-C, or the answer to a question was no.")]
     todo: list[type[errors.FoveateError]] = [errors.FoveateError]
     while todo:

@@ -149,7 +149,7 @@ def _personal_store(
     settings: Mapping[str, Any], chosen: bool | None, counter: str, namespace: str | None
 ) -> SQLiteStore | None:
     """Open the user's personal store if it exists and the settings do not switch it off."""
-    wanted = settings.get("own_store", True) if chosen is None else chosen
+    wanted = settings.get("personal_store", True) if chosen is None else chosen
     path = locations.personal_store_path()
     return SQLiteStore(path, counter=counter, embedding_namespace=namespace) if wanted and path.exists() else None
 

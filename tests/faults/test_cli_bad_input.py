@@ -325,7 +325,7 @@ def test_salvage_that_carries_nothing_is_a_problem(project: Path, store: Path) -
     assert not result.stdout.rstrip().endswith("ok")
 
 
-def test_salvage_of_a_damaged_own_store_leaves_the_projects_alone(project: Path, store: Path, home: Path) -> None:
+def test_salvage_of_a_damaged_personal_store_leaves_the_projects_alone(project: Path, store: Path, home: Path) -> None:
     filled(project, 20)
     assert run("init", "--personal").exit_code == 0
     own = next(home.rglob("state.db"))

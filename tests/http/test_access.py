@@ -249,8 +249,8 @@ def test_an_agents_token_acts_for_no_other(guarded: Guarded) -> None:
     assert problem(guarded.client.post("/v1/import", content=b"", headers=headers))["status"] == 403
 
 
-def test_whoever_has_a_token_does_not_see_the_own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FOVEATE_OWN_STORE", str(tmp_path / "own.db"))
+def test_a_token_does_not_show_the_personal_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOVEATE_PERSONAL_STORE", str(tmp_path / "own.db"))
     from foveate.store.sqlite.store import SQLiteStore
 
     SQLiteStore(tmp_path / "own.db").close()

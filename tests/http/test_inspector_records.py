@@ -368,7 +368,9 @@ def test_a_users_record_is_changed_for_that_user_and_hidden_from_others(engine: 
     assert ann.get(note).pinned
 
 
-def test_a_record_of_ones_own_store_says_so_and_is_changed_there(tmp_path: Path, engine: Engine, client: TestClient) -> None:
+def test_a_record_of_the_personal_store_says_so_and_is_changed_there(
+    tmp_path: Path, engine: Engine, client: TestClient
+) -> None:
     object.__setattr__(engine.store.data, "personal", SQLiteStore(tmp_path / "own.db"))
     mine = engine.add("instruction", "Always answer in Celsius", personal=True).record.id
     found, html = page(client, "/ui/memory?q=celsius")

@@ -72,7 +72,7 @@ def test_init_again_changes_nothing_and_says_so(known: dict[str, str]) -> None:
     assert "Postgres" in ok("show", known["decision"])
 
 
-def test_own_store_follows_a_person_across_projects(project: Path, tmp_path: Path, home: Path) -> None:
+def test_personal_store_follows_a_person_across_projects(project: Path, tmp_path: Path, home: Path) -> None:
     path = Path(ok("init", "--personal"))
     assert path.is_relative_to(home)
     ok("add", "instruction", "Answer in Celsius", "--personal")
@@ -82,7 +82,7 @@ def test_own_store_follows_a_person_across_projects(project: Path, tmp_path: Pat
     assert "Celsius" in ok("context", "How warm is it?", "--store", str(elsewhere))
 
 
-def test_adding_to_an_own_store_that_is_not_there_says_how_to_create_it() -> None:
+def test_adding_to_a_missing_personal_store_says_how_to_create_it() -> None:
     result = run("add", "note", "x y", "--personal")
     assert result.exit_code == 2
     assert "foveate init --personal" in result.stderr

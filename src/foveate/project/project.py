@@ -41,7 +41,7 @@ SETTING_TYPES = {
     "summarizer": str,
     "user": str,
     "multi_valued": list,
-    "own_store": bool,
+    "personal_store": bool,
     "debug_context": bool,
     "domains": dict,
     "lifecycle": dict,
@@ -200,7 +200,7 @@ def create(place: ProjectLocation) -> None:
 
 def personal_store_path() -> Path:
     """Return the path of the personal store, which all projects of a user share."""
-    given = os.environ.get("FOVEATE_OWN_STORE")
+    given = os.environ.get("FOVEATE_PERSONAL_STORE")
     if given:
         return Path(given)
     from platformdirs import user_data_path
