@@ -189,7 +189,7 @@ def test_a_task_says_itself_how_complex_it_is(
     ("values", "complexity", "because"),
     [
         ({"objective": "Fix a typo in the readme"}, "easy", "estimated: 'readme' (-1)"),
-        ({"objective": "Add a page"}, "normal", "estimated: nothing speaks for more or less"),
+        ({"objective": "Add a page"}, "normal", "estimated: nothing indicates more or less"),
         ({"objective": "Add a page", "steps": ["a", "b", "c", "d"]}, "normal", "estimated: 4 steps (+1)"),
         (
             {"objective": "A migration of the users", "files": [f"src/{n}.py" for n in range(6)]},
@@ -892,7 +892,7 @@ def test_a_receipt_can_be_rendered_as_the_documents_debug_section(monkeypatch: p
     signals = parts["Signals Extracted"]
     assert "- Keywords: add, login, endpoint, issues, jwt, tokens, " in signals
     assert "- Domains: api, auth, testing\n- Files Mentioned: src/api/login.py\n" in signals
-    assert "- Task Type: feature\n- Complexity: normal (estimated: nothing speaks for more or less)\n" in signals
+    assert "- Task Type: feature\n- Complexity: normal (estimated: nothing indicates more or less)\n" in signals
     assert parts["Knowledge Graph Query"].strip() == (
         "- Nodes matched: 8\n- Patterns found: 3\n- Gotchas found: 3\n- Decisions found: 2"
     )

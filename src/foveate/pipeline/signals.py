@@ -168,7 +168,7 @@ def complexity_of(task: Record) -> tuple[str, str]:
     points = dict(_points(task))
     total = sum(points.values())
     level = "complex" if total >= _MIN_COMPLEX_POINTS else "normal" if total >= _MIN_NORMAL_POINTS else "easy"
-    reasons = ", ".join(f"{what} ({number:+d})" for what, number in points.items()) or "nothing speaks for more or less"
+    reasons = ", ".join(f"{what} ({number:+d})" for what, number in points.items()) or "nothing indicates more or less"
     return level, f"estimated: {reasons}"
 
 
