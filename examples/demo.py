@@ -1,4 +1,4 @@
-"""The main job in one go: a team's memory, the question whether to cache in Redis, and what the model should see.
+"""Compute a context from the memory of a small team: should it cache in Redis?
 
 Run with `make demo`. Everything happens in a temporary folder on the embedded store; no network, no model, no server.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import foveate
 from foveate import clock
-from foveate.cli.receipt_text import spent
+from foveate.cli.receipt_text import summarize_budget
 from foveate.cli.render import print_lines, width
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -33,14 +33,14 @@ def main() -> None:
         context = engine.context(QUESTION, profile="assistant", budget=BUDGET, extra=given)
         print(f"$ foveate context {QUESTION!r} --profile assistant --budget {BUDGET}\n")
         print(context.text)
-        print_lines(spent(engine.receipts.get(context), context.counter, width()))
+        print_lines(summarize_budget(engine.receipts.get(context), context.counter, width()))
         print("\nLeft out, for example:")
         for id in three(context, known):
             print(f"- {engine.get(id).micro}\n  {engine.why(id, context)}")
 
 
 def three(context: foveate.Context, known: list[str]) -> list[str]:
-    """Three records that are not in the context, for different reasons where there are."""
+    """Return three records that are not in the context, if possible for different reasons."""
     by_reason = {omission.reason: omission.id for omission in reversed(context.left_out)}
     considered = {item.id for item in (*context.items, *context.left_out)}
     rest = [id for id in known if id.startswith("decision") and id not in considered]

@@ -31,13 +31,17 @@ def explain(receipt: Receipt, counter: str, columns: int) -> list[Line]:
     order = {slot.name: n for n, slot in enumerate(receipt.budget.slots)}
     kept = sorted(receipt.items, key=lambda entry: (order[entry.slot], entry.rank))
     left_out = sorted(receipt.left_out, key=lambda entry: (-entry.score, entry.id))
-    budget = receipt.budget
-    lines = [*_head(receipt, counter), _bar(budget, columns), [], *_slots(budget), [], title(f"Kept ({len(kept)})")]
+    lines = [*summarize_budget(receipt, counter, columns), [], title(f"Kept ({len(kept)})")]
     most = max((entry.score for entry in kept), default=0.0)
     lines += [line for entry in kept for line in _kept(entry, weights, most, columns)]
     lines += [[], title(f"Left out ({len(left_out)})")]
     lines += [line for entry in left_out for line in _left_out(entry)]
     return lines
+
+
+def summarize_budget(receipt: Receipt, counter: str, columns: int) -> list[Line]:
+    """Return where the tokens of a context went: in total, as a bar, and for each slot."""
+    return [*_head(receipt, counter), _bar(receipt.budget, columns), [], *_slots(receipt.budget)]
 
 
 def _head(receipt: Receipt, counter: str) -> list[Line]:
