@@ -441,6 +441,18 @@ class Versions(Suite):
                 undo(store, new.id)
             assert status(store, new) == "active"
 
+    def test_undo_after_a_later_change_that_was_undone_is_no_conflict(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            old, new = port(8000, T0), port(9000, T0 + DAY)
+            keep(store, old, new)
+            kept = get(store, old.id)
+            assert kept is not None
+            change(store, kept, "The server listened on 8000")
+            undo(store, old.id)
+            undo(store, new.id)
+            assert status(store, old) == "active"
+            assert status(store, new) == "retired"
+
     def test_an_undo_or_edit_cannot_make_two_values_active(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             old = keep(store, port(8000, T0))[0].record

@@ -259,7 +259,7 @@ class WriteTransaction(ReadTransaction):
         undone = []
         for other, changes in changes_by_id.items():
             current = self._require(other)
-            if current.version != changes[-1].version:
+            if not self._is_unchanged_since(current, changes[-1].version):
                 raise Conflict(f"{other!r} was changed again since; undo that change first.")
             previous = changes[0].before or replace(current, status="retired")
             undone.append(self._write_version(replace(previous, updated=now), "undo"))
@@ -268,6 +268,14 @@ class WriteTransaction(ReadTransaction):
             self._check_single_value(record)
         self._relink(undone)
         return undone
+
+    def _is_unchanged_since(self, current: Record, version: int) -> bool:
+        """Return whether a record is as it was at a version: not changed since, or changed and undone again."""
+        if current.version == version:
+            return True
+        changes = self._changes("history", id=current.id)
+        then = next((change.before for change in changes if change.version == version + 1), None)
+        return then is not None and replace(then, version=current.version, updated=current.updated) == current
 
     def _relink(self, undone: Sequence[Record]) -> None:
         """Make the supersede links between records that were undone together match their states."""
