@@ -9,9 +9,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 import foveate
+from foveate import testing
 from foveate.cli import cli
 from foveate.cli.agents_md import MAX_LINES, block
 from foveate.code.docs.manifests import RepositoryFiles
+from foveate.records.lifecycle import DAY_MS
+from foveate.testing import FixedClock
 from foveate.text.markdown import BEGIN, END, remove_generated_block
 from records import add_record
 
@@ -70,6 +73,18 @@ def test_uses_the_clock_and_questions_change_nothing(project: Path) -> None:
         engine.add("fact", "Redis runs on port 6380")
         engine.add("event", "something happened")
     run("store", "export", "--agents-md", "--check")
+
+
+def test_rules_that_are_not_valid_now_are_not_written() -> None:
+    clock = FixedClock()
+    with testing.engine(clock=clock) as engine:
+        engine.add("censor", "Do not push during the freeze", data={"action": "block"}, valid_to=clock.now + DAY_MS)
+        engine.add("instruction", "Use the new registry", valid_from=clock.now + DAY_MS)
+        before = "\n".join(block(engine))
+        clock.tick(DAY_MS)
+        after = "\n".join(block(engine))
+    assert ("freeze" in before, "registry" in before) == (True, False)
+    assert ("freeze" in after, "registry" in after) == (False, True)
 
 
 def test_only_what_all_share_and_somebody_vouches_for_is_written(project: Path) -> None:

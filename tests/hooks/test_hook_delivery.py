@@ -102,6 +102,17 @@ def test_what_has_expired_since_is_withdrawn(tmp_path: Path) -> None:
         assert not deliver(engine, "Something else entirely, about invoices", session="s")
 
 
+def test_a_rule_that_is_postponed_is_withdrawn_until_it_is_valid_again() -> None:
+    clock = FixedClock()
+    with testing.engine(clock=clock, ids=new_id) as engine:
+        rule = engine.add("instruction", RULE).record
+        assert deliver(engine, None, session="s").added == (rule.id,)
+        engine.edit(rule.id, valid_from=clock.now + 3_600_000)
+        assert deliver(engine, None, session="s").removed == (rule.id,)
+        clock.tick(3_600_000)
+        assert deliver(engine, None, session="s").added == (rule.id,)
+
+
 def test_a_longer_line_replaces_a_shorter_one_and_a_shorter_one_is_not_sent_again() -> None:
     sentences = (f"Shard {n} of Redis stores the carts of region {n} and is restarted at night." for n in range(12))
     with open_engine() as engine:

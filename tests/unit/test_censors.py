@@ -12,10 +12,12 @@ import pytest
 from click.testing import CliRunner
 
 import foveate
-from foveate import InputError
+from foveate import InputError, testing
 from foveate.cli import cli
 from foveate.pipeline.profiles import resolve
+from foveate.records.lifecycle import DAY_MS
 from foveate.records.triggers import WINDOW_CHARS, match_censor, pattern_problem
+from foveate.testing import FixedClock
 from foveate.types import Record, Scope
 from worlds import open_engine
 
@@ -162,6 +164,19 @@ def test_check_names_what_trips_blocks_first_and_counts(engine: foveate.Engine) 
 def test_check_sees_censors_of_its_scope_only(engine: foveate.Engine) -> None:
     engine.add("censor", "Pushing to main", agent="writer")
     assert engine.check("push to main") == []
+
+
+@pytest.mark.parametrize("bound", ["valid_from", "valid_to"])
+def test_check_and_contexts_agree_on_the_validity_of_a_censor(bound: str) -> None:
+    clock = FixedClock()
+    with testing.engine(clock=clock) as engine:
+        change = clock.now + DAY_MS
+        times: Any = {bound: change}
+        engine.add("censor", "Do not push to main", data={"action": "block"}, **times)
+        for valid in (bound == "valid_to", bound == "valid_from"):
+            assert bool(engine.check("push to main", dry_run=True)) is valid
+            assert ("**BLOCK:**" in engine.context("anything").text) is valid
+            clock.tick(DAY_MS)
 
 
 def test_a_censor_escalates_when_it_trips_more_than_five_times(engine: foveate.Engine) -> None:

@@ -1,8 +1,8 @@
 """`foveate store export --agents-md`: what a project knows, as a block in AGENTS.md that every coding agent reads.
 
 The block holds rules, patterns, procedures and the worst gotchas of the project itself. It holds nothing of one person or
-agent, nothing that only tools or the repository said, and nothing that depends on a query or a clock: its bytes stay the
-same until the records change. The rest of the file stays as it is.
+agent, nothing that only tools or the repository said, and nothing that depends on a query: its bytes stay the same until
+the records change, or one of them becomes valid or expires. The rest of the file stays as it is.
 """
 
 from __future__ import annotations
@@ -72,12 +72,15 @@ def block(engine: Engine) -> Iterator[str]:
 
 def _most_salient(engine: Engine, kinds: tuple[str, ...], limit: int) -> list[Record]:
     """Return the most salient records of some kinds, in the order in which they were created."""
+    from foveate.records.lifecycle import invalidity
     from foveate.tasks.task import NO_LIMIT
     from foveate.types import NO_FILTERS, Scope
 
     with engine.store.data.store.read(Scope(engine.scope.project)) as reader:
         found = [*reader.always_on(kinds), *reader.most_salient(kinds, NO_LIMIT, NO_FILTERS)]
-    shared = {r.id: r for r in found if r.trust in ("user", "agent") and r.status == "active" and _is_shared(r)}
+    now = engine.store.data.clock()
+    active = [r for r in found if r.status == "active" and not invalidity(r, now)]
+    shared = {r.id: r for r in active if r.trust in ("user", "agent") and _is_shared(r)}
     best = sorted(shared.values(), key=lambda r: (-r.salience, r.created, r.id))[:limit]
     return sorted(best, key=lambda r: (kinds.index(r.kind), r.created, r.id))
 

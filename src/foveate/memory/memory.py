@@ -346,11 +346,13 @@ class Memory:
             return reader.page(limit, filters or Filters(), status=status, after=after)
 
     def check(self, text: str, *, dry_run: bool = False) -> list[CensorMatch]:
-        """Return the censors that a planned action violates, blocks first. A dry run does not count them."""
+        """Return the valid censors that a planned action violates, blocks first. A dry run does not count them."""
         if not isinstance(text, str) or not text.strip():
             raise InputError("The action to check is empty. Describe what is planned.")
+        now = self.data.clock()
         with self.data.reader() as reader:
-            matches = [match for censor in reader.always_on(("censor",)) if (match := match_censor(censor, text))]
+            valid = [censor for censor in reader.always_on(("censor",)) if not lifecycle.invalidity(censor, now)]
+        matches = [match for censor in valid if (match := match_censor(censor, text))]
         for match in () if dry_run else matches:
             self._change(match.censor.id, "trip", lambda record, now: replace(record, uses=record.uses + 1, updated=now))
         return sorted(matches, key=lambda match: match.action != "block")

@@ -11,10 +11,10 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from foveate.clock import iso
 from foveate.pipeline.duplicates import DuplicateIndex
 from foveate.records import fence
 from foveate.records.kinds import kind_of
+from foveate.records.lifecycle import invalidity
 from foveate.types import LEVELS, TRUST, Candidate, Filters, Item, LeftOut, Level, Profile, Record, Slot
 
 
@@ -75,7 +75,7 @@ def _reject(candidate: Candidate, slot: Slot, filters: Filters, now: int | None)
         return LeftOut(candidate, "superseded", candidate.overruled_by or "")
     if record.status == "disputed":
         return LeftOut(candidate, "disputed", candidate.overruled_by or "")
-    if now is not None and (bound := _violated_bound(record, now)):
+    if now is not None and (bound := invalidity(record, now)):
         return LeftOut(candidate, "not valid", bound)
     if candidate.score < slot.min_score:
         missing = round(slot.min_score - candidate.score, 6)
@@ -86,16 +86,6 @@ def _reject(candidate: Candidate, slot: Slot, filters: Filters, now: int | None)
 def _is_still_valid(record: Record, now: int | None) -> bool:
     """Return whether a superseded record is valid until its successor, which is dated ahead, replaces it."""
     return now is not None and record.valid_to is not None and record.valid_to > now
-
-
-def _violated_bound(record: Record, now: int) -> str:
-    """Return the end of its validity that a record violates at a time, or an empty text if it is valid."""
-    if record.valid_to is not None and record.valid_to <= now:
-        return f"until {iso(record.valid_to)}"
-    # Clocks differ. A record counts as dated ahead only if it was when it was written.
-    if record.valid_from > max(now, record.updated):
-        return f"from {iso(record.valid_from)}"
-    return ""
 
 
 def _selection_key(candidate: Candidate, slot: Slot) -> tuple[bool, bool, float, bool, float]:

@@ -1,4 +1,4 @@
-"""Computes the lifecycle stage of a record, and the change that its stage requires. Pure rules over values.
+"""Computes the lifecycle stage of a record, its validity at a time, and the change that its stage requires. Pure.
 
 Most stages only describe a record: a fact is core because it was confirmed often enough. Four of them require a change: an
 old episode is archived, a procedure that fails is flagged, a censor that is violated often is escalated, and one that is
@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from foveate.clock import iso
 from foveate.errors import near
 from foveate.types import Change, Record
 
@@ -121,6 +122,19 @@ _STAGES: Mapping[str, Callable[[Record, int, Thresholds], str]] = {
 
 STAGE_SCORES = {"core": 1.0, "effective": 1.0, "confirmed": 0.5}
 """Added to a record's rank (004: core facts and effective procedures come first). Other stages add nothing."""
+
+
+# --- validity ------------------------------------------------------------------------------------------------------
+
+
+def invalidity(record: Record, now: int) -> str:
+    """Return the bound of its validity outside which a time lies, as `until T` or `from T`; empty if the record is valid."""
+    if record.valid_to is not None and record.valid_to <= now:
+        return f"until {iso(record.valid_to)}"
+    # Clocks differ. A record counts as dated ahead only if it was when it was written.
+    if record.valid_from > max(now, record.updated):
+        return f"from {iso(record.valid_from)}"
+    return ""
 
 
 # --- what is due ---------------------------------------------------------------------------------------------------
