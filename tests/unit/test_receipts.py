@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 import foveate
-from foveate import Filters, InputError, NotFound, testing
+from foveate import Candidate, Filters, InputError, NotFound, testing
 from foveate.clock import iso
 from foveate.pipeline.request_summary import FORGOTTEN
+from foveate.pipeline.sources import SlotRequest, SourceContext
 from foveate.receipts.codec import context_to_json, from_json, pack, scrub, summary_to_json, to_json, unpack
 from foveate.receipts.diff import ItemChange
 from foveate.receipts.parts import Notes, RefreshNote
@@ -206,6 +207,51 @@ def test_a_recent_record_is_beyond_the_limit(engine: foveate.Engine) -> None:
     ids = [engine.add("event", f"step {n}", created=ago(n + 1)).record.id for n in range(4)]
     context = engine.context("anything", overrides={"slots": {"recent": {"max_candidates": 2, "kinds": ["event"]}}})
     assert not_in(engine, ids[3], context)[0] == "limit"
+
+
+@pytest.mark.parametrize(("found", "explanation"), [
+    (1, ("not found", "not considered: source 'urgent' did not return it")),
+    (2, ("limit", "not considered: it is beyond the 2 that slot 'urgent' asks 'urgent' for")),
+])  # fmt: skip
+def test_a_source_of_the_user_reached_its_limit_or_did_not_return_it(found: int, explanation: tuple[str, str]) -> None:
+    class Urgent(foveate.Source):
+        name = "urgent"
+
+        def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> list[Candidate]:
+            issues = context.reader.recent(["issue"], found, context.request.filters)
+            return [self.candidate(request, issue) for request in requests for issue in issues]
+
+    with open_engine(sources=[Urgent()]) as engine:
+        ids = [engine.add("issue", f"Issue {n}", created=ago(n + 1)).record.id for n in range(3)]
+        slots = {"urgent": {"source": "urgent", "kinds": ["issue"], "share": 5, "max_candidates": 2}}
+        context = engine.context("anything", overrides={"slots": slots})
+        assert not_in(engine, ids[2], context) == explanation
+
+
+@pytest.mark.parametrize(("source", "clause"), [
+    ("domains", "it has no tag of a domain or task type of the request"),
+    ("latest", "it is not the newest record of its kind"),
+    ("highlights", "it is not among the most important records of the latest other sessions"),
+    ("transitive", "no dependency leads to it"),
+])  # fmt: skip
+def test_a_source_that_selects_by_a_relation_says_which_one_is_missing(
+    engine: foveate.Engine, source: str, clause: str
+) -> None:
+    id = engine.add("issue", "The deploy is slow", created=ago(2)).record.id
+    engine.add("issue", "The login is slow", created=ago(1))
+    slots = {"issues": {"source": source, "kinds": ["issue"], "share": 5}}
+    context = engine.context("anything", overrides={"slots": slots})
+    assert not_in(engine, id, context) == ("unrelated", f"not considered: {clause}")
+
+
+def test_a_full_source_cannot_tell_an_unrelated_record_from_one_beyond_the_limit(engine: foveate.Engine) -> None:
+    ids = [engine.add("issue", f"Cover the login with a test {n}", tags=["testing"]).record.id for n in range(3)]
+    slots = {"issues": {"source": "domains", "kinds": ["issue"], "share": 5, "max_candidates": 2}}
+    context = engine.context("Which tests are missing?", overrides={"slots": slots})
+    shown = {item.id for item in context.items}
+    sentences = [not_in(engine, id, context)[1] for id in ids if id not in shown]
+    assert len(sentences) == 1
+    assert sentences[0].endswith(", or it is beyond the 2 that slot 'issues' asks 'domains' for")
 
 
 def test_it_was_written_later(engine: foveate.Engine) -> None:

@@ -146,9 +146,8 @@ class Receipts:
 
             with self._workspace.snapshot() as snapshot:
                 return why_code_not_shown(receipt, item, snapshot)
-        external_sources = [name for name in self._sources if self.external_source(f"{name}:")]
         with self._data.reader(receipt.narrow_scope(self._data.scope)) as reader:
-            return why_not_considered(receipt, item, reader, external_sources)
+            return why_not_considered(receipt, item, reader, self._sources)
 
     def validate(self, context: ContextRef = LAST) -> Validation:
         """Check a context against its budget, and suggest what could be better (001)."""

@@ -6,12 +6,12 @@ store: no slot for its kind, a filter, no shared word, or a rank beyond the limi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from foveate.errors import NotFound
 from foveate.memory.relations import load_relation
-from foveate.pipeline.sources import SourceReport
+from foveate.pipeline.sources import Source, SourceReport
 from foveate.pipeline.sources.base import excluding_filter, limit_of
 from foveate.pipeline.sources.search import applicable_expansions
 from foveate.pipeline.sources.standing import applies_always
@@ -29,25 +29,7 @@ MAX_RANK = 100_000
 
 MAX_SHOWN_WORDS = 5
 
-UNRELATED_CLAUSES = {
-    "task": "it is not the task that the request is for",
-    "dependencies": "no completed dependency of the task handed it on",
-    "transitive": "no dependency of the task depended on it",
-    "stack-root": "it is not the root of the task's tree",
-    "stack-path": "it is not between the task and the root of its tree",
-    "stack-siblings": "it is not a completed part of the same task",
-    "working": "it is neither the current task nor an open thread",
-    "frame": "it is not the frame that was chosen",
-    "text": "the slot shows only the text of its profile",
-    "entities": "the request does not name it, and ten others matter more",
-    "relations": "no entity that the request names leads to it",
-    "procedures": "the request does not meet all of its conditions",
-    "censors": "the request does not concern its domain",
-    "context_map": "no word, domain or file of the request is in its name, location or notes",
-}
-"""Source -> why it did not return a record, for sources that select by a relation and have no ranking."""
-
-Reason = tuple[str, str]
+Explanation = tuple[str, str]
 """A reason in one or two words, and as a clause of a sentence."""
 
 
@@ -98,25 +80,26 @@ def why_candidate(receipt: Receipt, entry: AnyCandidate) -> Why:
     )
 
 
-def why_not_considered(receipt: Receipt, id: str, reader: Reader, external_sources: Collection[str] = ()) -> Why:
+def why_not_considered(receipt: Receipt, id: str, reader: Reader, sources: Mapping[str, Source]) -> Why:
     """Explain why no source returned a record. Raises NotFound for an id that the scope cannot see.
 
-    `external_sources` are the names of other memories; the ids of their records begin with such a name.
+    `sources` are those of the engine by name. The ids of another memory's records begin with the name of its source.
     """
     record = reader.get([id]).get(id) or load_relation(reader, id)
     if record is None:
         name, colon, _ = id.partition(":")
         report = next((report for report in receipt.sources if report.source == name), None)
-        if not colon or (report is None and name not in external_sources):
+        is_external = name in sources and sources[name].can_recall
+        if not colon or (report is None and not is_external):
             raise NotFound(f"No record {id!r} in this scope.")
         reason, clause = _not_returned(name, report)
     else:
-        reason, clause = _reason(receipt, record, reader)
+        reason, clause = _reason(receipt, record, reader, sources)
     kind = "" if record is None else record.kind
     return Why(context=receipt.id, id=id, kind=kind, reason=reason, sentence=f"not considered: {clause}")
 
 
-def _not_returned(source: str, report: SourceReport | None) -> Reason:
+def _not_returned(source: str, report: SourceReport | None) -> Explanation:
     if report is None:
         return "no slot", f"no slot of the profile asks source {source!r}"
     if report.error:
@@ -124,7 +107,7 @@ def _not_returned(source: str, report: SourceReport | None) -> Reason:
     return "not found", f"source {source!r} returned {report.found} for the query, but not this one"
 
 
-def _reason(receipt: Receipt, record: Record, reader: Reader) -> Reason:
+def _reason(receipt: Receipt, record: Record, reader: Reader, sources: Mapping[str, Source]) -> Explanation:
     profile, filters = receipt.profile, receipt.request.filters
     # From the most general reason to the most specific one: the first that applies explains the others away.
     if record.created > receipt.created:
@@ -146,22 +129,32 @@ def _reason(receipt: Receipt, record: Record, reader: Reader) -> Reason:
     searching = next((slot for slot in slots if slot.source == "search"), None)
     if searching is not None:
         return _rank(receipt, record, profile, searching, reader, filters)
-    return _not_related(receipt, record, profile, slots[0])
+    return _not_related(receipt, record, slots[0], sources.get(slots[0].source))
 
 
-def _not_related(receipt: Receipt, record: Record, profile: Profile, slot: Slot) -> Reason:
-    if slot.source in UNRELATED_CLAUSES:
-        return "unrelated", UNRELATED_CLAUSES[slot.source]
-    if (
-        slot.source == "recent"
-        and record.scope.session
-        and receipt.request.scope.session not in (None, record.scope.session)
-    ):
-        return "other session", "it belongs to another session, and others from there were more relevant"
-    return "limit", f"it is beyond the {limit_of(slot, profile)} that slot {slot.name!r} asks {slot.source!r} for"
+def _not_related(receipt: Receipt, record: Record, slot: Slot, source: Source | None) -> Explanation:
+    """Return why the source of a slot, which selects by a relation and has no ranking, did not return a record."""
+    session = receipt.request.scope.session
+    is_event = kind_of(record.kind).is_append_only
+    if slot.source == "recent" and is_event and session and record.scope.session not in (None, session):
+        return "other session", "it belongs to another session, and no source returned it from there"
+    limit = limit_of(slot, receipt.profile)
+    beyond = f"it is beyond the {limit} that slot {slot.name!r} asks {slot.source!r} for"
+    is_full = _candidate_count(receipt, slot) >= limit
+    if source is not None and source.unrelated:
+        return "unrelated", f"{source.unrelated}, or {beyond}" if is_full else source.unrelated
+    return ("limit", beyond) if is_full else ("not found", f"source {slot.source!r} did not return it")
 
 
-def _rank(receipt: Receipt, record: Record, profile: Profile, slot: Slot, reader: Reader, filters: Filters) -> Reason:
+def _candidate_count(receipt: Receipt, slot: Slot) -> int:
+    """Return how many candidates the source of a slot returned for it."""
+    report = next((report for report in receipt.sources if report.source == slot.source), None)
+    if report is not None and len(report.slots) == 1:
+        return report.found
+    return sum(entry.slot == slot.name and entry.source == slot.source for entry in receipt.candidates)
+
+
+def _rank(receipt: Receipt, record: Record, profile: Profile, slot: Slot, reader: Reader, filters: Filters) -> Explanation:
     terms = receipt.signals.terms
     also = applicable_expansions(profile, expand_query(receipt.request.query)) if profile.expansion_weight else {}
     shared = (terms.keys() | also.keys()) & {

@@ -16,7 +16,7 @@ from foveate.errors import NotFound, near
 from foveate.pipeline.sources.base import limit_of
 from foveate.pipeline.sources.code import symbol_by_name
 from foveate.receipts.receipt import Receipt
-from foveate.receipts.why import MAX_RANK, MAX_SHOWN_WORDS, Reason, Why
+from foveate.receipts.why import MAX_RANK, MAX_SHOWN_WORDS, Explanation, Why
 from foveate.text import analysis
 from foveate.types import Profile
 
@@ -72,7 +72,7 @@ def _check_section(code: CodeSnapshot, name: str) -> None:
         raise NotFound(f"The repository's documentation has no section {name!r}.{near(name, known)}")
 
 
-def _not_indexed(code: CodeSnapshot, path: str) -> Reason | None:
+def _not_indexed(code: CodeSnapshot, path: str) -> Explanation | None:
     """Return why a file is not in the index; None if it is."""
     if code.file(path) is not None:
         return None
@@ -92,7 +92,7 @@ def _not_indexed(code: CodeSnapshot, path: str) -> Reason | None:
     raise NotFound(f"The code has no file {path!r}.{hint}")
 
 
-def _exclusion_reason(path: str, exclusion: Exclusion) -> Reason:
+def _exclusion_reason(path: str, exclusion: Exclusion) -> Explanation:
     advice = "; add it to `include` in [code]" if exclusion.reason.partition(",")[0] in INCLUDABLE_REASONS else ""
     if exclusion.reason.startswith(OVER_LIMIT_REASON):
         advice = "; raise `max_files` in [code]"
@@ -101,7 +101,7 @@ def _exclusion_reason(path: str, exclusion: Exclusion) -> Reason:
     return "skipped", f"{path} is skipped: {exclusion.reason}{advice}"
 
 
-def _source_reason(receipt: Receipt, prefix: str) -> Reason | None:
+def _source_reason(receipt: Receipt, prefix: str) -> Explanation | None:
     """Return the reason for which the sources of this kind of item returned none of them; None if they did."""
     wanted = SOURCES_OF_PREFIX[prefix]
     if not any(set(slot.sources) & set(wanted) for slot in receipt.profile.slots):
@@ -114,7 +114,7 @@ def _source_reason(receipt: Receipt, prefix: str) -> Reason | None:
     return None
 
 
-def _ranking_reason(receipt: Receipt, prefix: str, path: str, symbol: Symbol | None, code: CodeSnapshot) -> Reason:
+def _ranking_reason(receipt: Receipt, prefix: str, path: str, symbol: Symbol | None, code: CodeSnapshot) -> Explanation:
     """Return the reason for which the sources returned other items of this kind instead."""
     profile = receipt.profile
     if prefix == "docs":
@@ -133,7 +133,7 @@ def _ranking_reason(receipt: Receipt, prefix: str, path: str, symbol: Symbol | N
     return _rank_reason(receipt, path, symbol, code)
 
 
-def _rank_reason(receipt: Receipt, path: str, symbol: Symbol | None, code: CodeSnapshot) -> Reason:
+def _rank_reason(receipt: Receipt, path: str, symbol: Symbol | None, code: CodeSnapshot) -> Explanation:
     """Return the reason that follows from the present rank of an item for the same query."""
     # The index knows only the present code, so the rank of that time can no longer be computed.
     text = receipt.request.query if receipt.request.code_query is None else receipt.request.code_query

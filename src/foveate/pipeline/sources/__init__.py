@@ -27,6 +27,7 @@ class LazySource(Source):
     """A source that reads code, loaded when it is first asked and there is code."""
 
     reads_code = True
+    unrelated = "the slot shows only code and documents of the repository"
 
     def __init__(self, name: str, module: str, source: str) -> None:
         self.name = name

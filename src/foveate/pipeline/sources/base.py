@@ -61,6 +61,8 @@ class Source:
     reads_code: bool = False
     """Provide `context.code`."""
     can_recall: bool = False
+    unrelated: str = ""
+    """Why a record that `find` did not return is unrelated to a request, as a clause for `why`."""
 
     def find(
         self, requests: Sequence[SlotRequest], context: SourceContext

@@ -33,6 +33,7 @@ class CalibrationNote(Source):
     """The note on calibration; empty while too few decisions were reviewed."""
 
     name = "calibration"
+    unrelated = "the slot shows only the note on calibration"
 
     def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
         text = note(context.reader.recent(("decision",), MAX_DECISIONS, NO_FILTERS), context.signals.domains)

@@ -36,6 +36,7 @@ class ContextMap(Source):
     """Components of the context map that match the request."""
 
     name = "context_map"
+    unrelated = "no word, domain or file of the request is in its name, location or notes"
 
     def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
         terms = _lookup_terms(context)

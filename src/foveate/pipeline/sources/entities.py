@@ -32,6 +32,7 @@ class Entities(Source):
     """
 
     name = "entities"
+    unrelated = "the request does not name it, and ten others matter more"
 
     def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
         found = _mentioned_and_salient(context)
@@ -65,6 +66,7 @@ class Relations(Source):
     """
 
     name = "relations"
+    unrelated = "no entity that the request names leads to it"
 
     def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
         filters, start = context.request.filters, list(context.signals.entities)

@@ -48,6 +48,7 @@ class Highlights(Source):
     """
 
     name = "highlights"
+    unrelated = "it is not among the most important records of the latest other sessions"
 
     def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
         current = context.request.scope.session

@@ -37,6 +37,7 @@ class Censors(Source):
     """
 
     name = "censors"
+    unrelated = "the request does not concern its domain"
 
     def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
         for request in requests:
@@ -69,6 +70,7 @@ class SlotText(Source):
     """The text of a slot itself, such as an agent's system prompt."""
 
     name = "text"
+    unrelated = "the slot shows only the text of its profile"
 
     def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
         for request in requests:
@@ -80,6 +82,7 @@ class CurrentFrame(Source):
     """The frame that was chosen for the question."""
 
     name = "frame"
+    unrelated = "it is not the frame that was chosen"
 
     def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
         if context.profile.frame is not None:
@@ -116,6 +119,7 @@ class WorkingMemory(Source):
     """
 
     name = "working"
+    unrelated = "it is neither the current task nor an open thread"
 
     def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
         task = context.request.task or current(context.reader)

@@ -24,6 +24,7 @@ class Domains(Source):
     """
 
     name = "domains"
+    unrelated = "it has no tag of a domain or task type of the request"
 
     def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
         signals = context.signals
@@ -47,6 +48,7 @@ class Procedures(Source):
     """
 
     name = "procedures"
+    unrelated = "the request does not meet all of its conditions"
 
     def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
         if not context.signals.entity_types:

@@ -17,11 +17,19 @@ from foveate.types import NO_FILTERS, Candidate, Record
 SAME_MILLISECOND = 20
 """More records of a kind than a caller adds within one millisecond."""
 
+STACK_CLAUSES = {
+    "root": "it is not the root of the task's tree",
+    "path": "it is not between the task and the root of its tree",
+    "siblings": "it is not a completed part of the same task",
+}
+"""Part of the tree -> why a record does not belong to it, as a clause for `why`."""
+
 
 class CurrentTask(Source):
     """The task of the request, else the one on top of its stack: its whole specification, or the slot's `field` of it."""
 
     name = "task"
+    unrelated = "it is not the task that the request is for"
 
     def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
         task = context.request.task or current(context.reader)
@@ -35,6 +43,7 @@ class LatestRecords(Source):
     """The newest record of each kind of the slot, such as the issue, the design and the change that an agent works on."""
 
     name = "latest"
+    unrelated = "it is not the newest record of its kind"
 
     def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
         for request in requests:
@@ -59,6 +68,7 @@ class Dependencies(Source):
     """
 
     name = "dependencies"
+    unrelated = "no completed dependency of the task handed it on"
 
     def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
         if context.request.task is None:
@@ -81,6 +91,7 @@ class TransitiveDependencies(Source):
     """The dependencies of the dependencies, one step further."""
 
     name = "transitive"
+    unrelated = "no dependency leads to it"
 
     def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
         task, reader = context.request.task, context.reader
@@ -129,6 +140,7 @@ class Stack(Source):
 
     def __init__(self, part: Literal["root", "path", "siblings"]) -> None:
         self.name = f"stack-{part}"
+        self.unrelated = STACK_CLAUSES[part]
         self._part = part
 
     def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
