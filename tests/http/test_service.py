@@ -141,6 +141,13 @@ def test_last_is_the_latest_context_everywhere(client: TestClient) -> None:
     assert client.post("/v1/contexts", json={"query": "Which port has redis?", "previous": "last"}).json()["context"] is None
 
 
+def test_two_marks_of_one_item_are_refused(client: TestClient) -> None:
+    id = computed(client)["items"][0]["id"]
+    found = problem(client.post("/v1/feedback", json={"context": "last", "useful": [id], "wrong": [id]}))
+    assert found["status"] == 422
+    assert f"{id!r} is marked as useful and as wrong" in found["detail"]
+
+
 def test_a_context_is_computed_again_only_if_it_no_longer_fits(client: TestClient) -> None:
     first = computed(client)
     again = client.post("/v1/contexts", json={**QUERY, "previous": first["id"]}).json()

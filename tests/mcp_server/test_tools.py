@@ -246,6 +246,15 @@ def test_a_rule_cannot_be_marked_wrong_and_then_nothing_is_noted(engine: Engine)
     assert engine.get("decision_0001").uses == 0
 
 
+def test_two_marks_of_one_item_are_refused_and_then_nothing_is_noted(engine: Engine) -> None:
+    call(create_server(engine), "get_context", query="Which storage?")
+    found = call(create_server(engine), "feedback", useful=["decision_0001"], wrong=["decision_0001"])
+    assert found.is_error
+    assert "'decision_0001' is marked as useful and as wrong" in text(found)
+    assert engine.get("decision_0001").outcome is None
+    assert engine.get("decision_0001").uses == 0
+
+
 @pytest.mark.parametrize(("action", "blocked"), [("psql -c 'DROP TABLE users'", True), ("ls", False)])
 def test_check_says_what_is_against_an_action_and_counts_nothing(engine: Engine, action: str, blocked: bool) -> None:
     found = call(create_server(engine), "check", action=action)

@@ -96,6 +96,18 @@ def test_a_mark_names_an_item_of_the_context(engine: foveate.Engine) -> None:
         engine.feedback(context, answer=" ")
 
 
+def test_two_marks_of_one_record_are_refused_before_anything_is_stored(engine: foveate.Engine) -> None:
+    context = engine.context(ASK, frame="none")
+    with pytest.raises(InputError, match="'fact_1' is marked as useful and as wrong"):
+        engine.feedback(context, answer="it is in deploy/redis.conf", useful=["fact_1"], wrong=["fact_2", "fact_1"])
+    with pytest.raises(InputError, match="'fact_1' is marked as outdated and as confirmed"):
+        engine.feedback(outdated=["fact_1"], confirmed=["fact_1"])
+    notes = engine.receipts.get(context).notes
+    assert (notes.used, notes.marks) == (None, None)
+    assert engine.get("fact_2").outcome is None
+    assert "confirmations" not in engine.get("fact_1").data
+
+
 def test_a_forgotten_record_leaves_the_notes(engine: foveate.Engine) -> None:
     context = engine.context(ASK, frame="none")
     engine.feedback(context, answer="it is in deploy/redis.conf and fact_4")

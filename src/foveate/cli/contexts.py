@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -195,7 +194,7 @@ def feedback(
     if answer is None and context is not None and context != LAST and not context.startswith(CONTEXT_PREFIX):
         context, answer = LAST, context
     groups = {"useful": useful, "wrong": wrong, "outdated": outdated, "confirmed": confirmed}
-    marks = _marks(groups)
+    marks = {id: mark for mark, ids in groups.items() for id in ids}
     if answer is None and not marks:
         raise InputError("Name a file with the model's answer, or pass --useful, --wrong, --outdated or --confirmed.")
     text = "" if answer is None else _answer_text(answer)
@@ -213,16 +212,6 @@ def feedback(
         click.echo(f"{item}  {mark}")
     for advice in done.advice.values():
         say(advice)
-
-
-def _marks(groups: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Return the mark of each item, or raise an error if an item has two."""
-    marks: dict[str, str] = {}
-    for mark, items in groups.items():
-        for item in items:
-            if marks.setdefault(item, mark) != mark:
-                raise InputError(f"{item!r} is marked as {marks[item]} and as {mark}. Pass one of them.")
-    return marks
 
 
 def _answer_text(answer: str) -> str:

@@ -40,7 +40,7 @@ from foveate.pipeline.sources import BUILTIN_SOURCES, Source
 from foveate.pipeline.sources.gather import by_name, open_snapshot
 from foveate.receipts import codec
 from foveate.receipts.context import Context, context_of
-from foveate.receipts.feedback import Feedback, Mark
+from foveate.receipts.feedback import Feedback, Mark, refuse_two_marks
 from foveate.receipts.history import ContextRef, Receipts
 from foveate.receipts.parts import Notes, RefreshNote
 from foveate.receipts.refresh import DEFAULT_PRESSURE, Refresh, budget_left, judge, match_of
@@ -446,8 +446,10 @@ class Engine:
         alarm. Without a context, `useful` and `wrong` count for the records alone.
         """
         ids_by_mark: dict[Mark, Sequence[str]] = {"useful": useful, "wrong": wrong, "outdated": outdated}
-        for name, ids in (*ids_by_mark.items(), ("confirmed", confirmed)):
+        groups = (*ids_by_mark.items(), ("confirmed", confirmed))
+        for name, ids in groups:
             refuse_text(ids, name)
+        refuse_two_marks(dict(groups))
         marks = {id: mark for mark, ids in ids_by_mark.items() for id in ids}
         if not answer and not confirmed and not marks:
             raise InputError("The feedback is empty: pass answer, useful, wrong, outdated or confirmed.")

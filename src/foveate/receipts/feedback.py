@@ -101,6 +101,15 @@ def find_used_items(
     return Feedback(receipt.id, used, tuple(id for id in found if id not in used))
 
 
+def refuse_two_marks(ids_by_mark: Mapping[str, Sequence[str]]) -> None:
+    """Raise if a record has two marks."""
+    marks: dict[str, str] = {}
+    for mark, ids in ids_by_mark.items():
+        for id in ids:
+            if marks.setdefault(id, mark) != mark:
+                raise InputError(f"{id!r} is marked as {marks[id]} and as {mark}. Pass one of them.")
+
+
 def check_mark(id: str, mark: str, receipt: Receipt | None = None) -> None:
     """Raise if a record cannot be marked, or if the context of the receipt does not show it."""
     if mark not in MARKS:
