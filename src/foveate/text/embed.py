@@ -28,7 +28,6 @@ from zlib import crc32
 
 from foveate.errors import FoveateError, InputError, SourceError, near
 from foveate.text.format import one_line
-from foveate.text.remote import JsonEndpoint, check_endpoint
 
 BATCH_SIZE = 64
 """Texts per call: enough to keep a model busy, few enough for any endpoint and for a failed call to lose little."""
@@ -273,6 +272,8 @@ class HttpEmbedder:
     """A model behind OpenAI's protocol. Its dimension is known after its first response."""
 
     def __init__(self, model: str, url: str, key: str = "", *, sleep: Callable[[float], None] = time.sleep) -> None:
+        from foveate.text.remote import JsonEndpoint, check_endpoint  # urllib would add a third to the start of a process
+
         check_endpoint(url, key, "FOVEATE_EMBED_URL", "FOVEATE_EMBED_KEY")
         self._model = model
         self._endpoint = JsonEndpoint(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal
 
 Role = Literal["blank", "code", "fence end", "fence start", "heading", "html", "text", "underline"]
@@ -201,16 +202,26 @@ _BLOCK_TAGS = (
 _ATTRIBUTE = r"\s++[A-Za-z_:][\w.:-]*+(?:\s*+=\s*+(?:[^\s\"'=<>`]++|'[^']*+'|\"[^\"]*+\"))?"
 _BLANK = re.compile(r"(?!)")
 """The end of the HTML blocks that last until a blank line: no line with text ends them."""
-_HTML: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = (
-    (re.compile(r"<(?:pre|script|style|textarea)(?:[\s>]|$)", re.I), re.compile(r"</(?:pre|script|style|textarea)>", re.I)),
-    (re.compile(r"<!--"), re.compile(r"-->")),
-    (re.compile(r"<\?"), re.compile(r"\?>")),
-    (re.compile(r"<![A-Za-z]"), re.compile(r">")),
-    (re.compile(r"<!\[CDATA\["), re.compile(r"\]\]>")),
-    (re.compile(rf"</?(?:{_BLOCK_TAGS})(?:\s|/?>|$)", re.IGNORECASE), _BLANK),
-    (re.compile(rf"(?:<[A-Za-z][A-Za-z0-9-]*+(?:{_ATTRIBUTE})*+\s*+/?>|</[A-Za-z][A-Za-z0-9-]*+\s*+>)\s*$"), _BLANK),
-)
-"""How the seven sorts of HTML blocks begin and end. The last sort, a tag alone on its line, interrupts no paragraph."""
+
+
+@cache
+def _html_blocks() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
+    """Return how the seven sorts of HTML blocks begin and end. The last, a tag alone on its line, interrupts no paragraph.
+
+    They are compiled on first use, which takes as long as importing the rest of this module.
+    """
+    return (
+        (
+            re.compile(r"<(?:pre|script|style|textarea)(?:[\s>]|$)", re.I),
+            re.compile(r"</(?:pre|script|style|textarea)>", re.I),
+        ),
+        (re.compile(r"<!--"), re.compile(r"-->")),
+        (re.compile(r"<\?"), re.compile(r"\?>")),
+        (re.compile(r"<![A-Za-z]"), re.compile(r">")),
+        (re.compile(r"<!\[CDATA\["), re.compile(r"\]\]>")),
+        (re.compile(rf"</?(?:{_BLOCK_TAGS})(?:\s|/?>|$)", re.IGNORECASE), _BLANK),
+        (re.compile(rf"(?:<[A-Za-z][A-Za-z0-9-]*+(?:{_ATTRIBUTE})*+\s*+/?>|</[A-Za-z][A-Za-z0-9-]*+\s*+>)\s*$"), _BLANK),
+    )
 
 
 def _read(line: str, state: _State) -> tuple[Role, str, _State]:
@@ -309,8 +320,9 @@ def _read_block(
         return "heading", _State(containers)
     if fence := _match_fence(rest, indent):
         return "fence start", _State(containers, fence=fence)
-    for number, (start, end) in enumerate(_HTML, 1):
-        if rest[0] == "<" and start.match(rest) and not (paragraph and number == len(_HTML)):
+    blocks = _html_blocks() if rest[0] == "<" else ()
+    for number, (start, end) in enumerate(blocks, 1):
+        if start.match(rest) and not (paragraph and number == len(blocks)):
             return "html", _State(containers, html_end=None if end.search(rest) else end)
     if interrupts and _UNDERLINE.match(rest):
         return "underline", _State(containers)
