@@ -193,7 +193,7 @@ def test_a_second_handoff_needs_to_be_meant() -> None:
         engine.tasks.add("A", key="a")
         engine.tasks.handoff("a", {"summary": "First"})
         before = list(engine.store.export_lines())
-        with pytest.raises(Conflict, match="already completed"):
+        with pytest.raises(Conflict, match=r"already completed\. Nothing was changed\. Pass `again`"):
             engine.tasks.handoff("a", {"summary": "Second", "gotchas": ["It bites"]})
         assert list(engine.store.export_lines()) == before
         assert engine.tasks.handoff("a", {"summary": "Second"}, again=True).action == "learned"
@@ -276,7 +276,7 @@ def test_a_blocked_task_that_was_started_again_can_be_blocked_by_the_same_words(
 def test_a_retired_task_takes_no_handoff() -> None:
     with open_engine() as engine:
         engine.edit(engine.tasks.add("A", key="a").id, status="retired")
-        with pytest.raises(Conflict, match="is retired"):
+        with pytest.raises(Conflict, match="already retired"):
             engine.tasks.handoff("a", {"summary": "s"})
 
 

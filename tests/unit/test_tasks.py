@@ -76,6 +76,16 @@ def test_a_task_goes_from_open_to_completed_and_no_further() -> None:
         assert engine.tasks.get(task).status == "active"
 
 
+@pytest.mark.parametrize("call", ["complete", "pop"])
+def test_a_task_completed_without_a_result_keeps_the_one_that_it_has(call: str) -> None:
+    with open_engine() as engine:
+        task = engine.tasks.push("Write the parser").id
+        engine.tasks.handoff(task, {"summary": "It reads YAML."})
+        engine.tasks.handoff(task, {"status": "failed", "summary": "A test fails"}, again=True)
+        done = engine.tasks.complete(task, " ") if call == "complete" else engine.tasks.pop(" ")
+        assert (done.status, done.result, done.record.summary) == ("completed", "It reads YAML.", "It reads YAML.")
+
+
 def test_a_completed_task_is_shortened_to_its_result() -> None:
     with open_engine() as engine:
         task = engine.tasks.add("Build", objective="Write a long parser. " * 60).id

@@ -10,7 +10,6 @@ from typing import Any, Literal, Unpack
 from foveate.errors import Conflict, InputError, StoreError, near
 from foveate.options import TASK_FIELDS, ContextOptions, Outcome, TaskFields, TaskStatus, refuse_unknown
 from foveate.receipts.context import Context
-from foveate.records import make
 from foveate.records.kinds import DEPENDS_ON, PART_OF, TASK_STATES
 from foveate.store.protocol import Reader, Writer
 from foveate.store.retry import retry_interrupted
@@ -18,7 +17,20 @@ from foveate.store.scoped import ScopedStore
 from foveate.tasks import claims, fields, stack
 from foveate.tasks.claims import CLAIM_SECONDS, Claim
 from foveate.tasks.learn import Learned, learn
-from foveate.tasks.task import CURRENT, NO_LIMIT, Task, TaskRef, changed, current, find, shared_scope, state_of, views
+from foveate.tasks.task import (
+    CURRENT,
+    NO_LIMIT,
+    Task,
+    TaskRef,
+    changed,
+    completed_fields,
+    current,
+    find,
+    refuse_ended,
+    shared_scope,
+    state_of,
+    views,
+)
 from foveate.types import NO_FILTERS, Link, Record, Scope
 
 
@@ -133,7 +145,7 @@ class Tasks:
         with data.writer() as writer:
             record = find(writer, task)
             if status is not None:
-                _refuse_ended(record)
+                refuse_ended(record)
             if "depends_on" in fields_of_task:
                 dependencies, changes["reads"] = fields.dependencies(writer, fields_of_task["depends_on"])
                 _relink(writer, record.id, DEPENDS_ON, dependencies)
@@ -190,7 +202,7 @@ class Tasks:
 
     def _claim(self, task: Task, agent: str, length: int, exclusive: bool, options: ContextOptions) -> ClaimWithContext:
         data = self._data
-        claims.refuse_finished(task.record)
+        refuse_ended(task.record)
         with data.project_reader() as reader:
             claims.refuse_claimed(reader, data.clock(), task.record, agent, exclusive=exclusive)
         context = self._context(**{**options, "task": task.id, "agent": agent})
@@ -248,13 +260,10 @@ class Tasks:
     ) -> Task:
         """Complete a task, which ends every claim on it. `result` is what the tasks that depend on it should know.
 
-        With `agent`, the call is refused if only another agent has claimed the task.
+        Without a `result`, the task keeps the one that it has. With `agent`, the call is refused if only another agent has
+        claimed the task.
         """
-        if not isinstance(result, str):
-            raise InputError(f"result must be a text, got {result!r}.")
-        if problems := make.column_problems({"outcome": outcome}):
-            raise InputError(problems)
-        return self._end(task, {"state": "completed", "result": result}, outcome, agent)
+        return self._end(task, completed_fields(result, outcome), outcome, agent)
 
     def fail(self, task: TaskRef, reason: str, *, agent: str | None = None) -> Task:
         """Mark a task as failed, which ends every claim on it. It can be claimed again."""
@@ -265,7 +274,7 @@ class Tasks:
         data = self._data
         with data.writer(self._scope(agent)) as writer:
             record = find(writer, task)
-            _refuse_ended(record)
+            refuse_ended(record)
             self._refuse_stranger(writer, record, agent)
             after = changed(data, record, values, outcome)
             record = writer.change(after, values["state"], expect_version=record.version)
@@ -321,13 +330,10 @@ class Tasks:
     @retry_interrupted
     def pop(self, result: str = "", *, outcome: Outcome = "success") -> Task:
         """Complete the goal on top of the stack with its result, return it, and go back to the goal below."""
-        if problems := make.column_problems({"outcome": outcome}):
-            raise InputError(problems)
-        if not isinstance(result, str):
-            raise InputError(f"result must be a text, got {result!r}.")
+        values = completed_fields(result, outcome)
         data = self._data
         with data.writer(stack.stack_scope(data.scope)) as writer:
-            goal = stack.pop(data, writer, result, outcome)
+            goal = stack.pop(data, writer, values, outcome)
             claims.end_claims(data, writer, goal.id, state_of(goal))
             return _view(writer, goal)
 
@@ -347,13 +353,6 @@ class Tasks:
 
 def _view(reader: Reader, record: Record) -> Task:
     return views(reader, [record])[0]
-
-
-def _refuse_ended(record: Record) -> None:
-    """Raise a `Conflict` if the task is completed, or its record is retired."""
-    if record.status != "active" or state_of(record) == "completed":
-        status = state_of(record) if record.status == "active" else record.status
-        raise Conflict(f"Task {record.id!r} is already {status}. `foveate undo {record.id}` undoes that.")
 
 
 def _parent_id(reader: Reader, given: TaskFields) -> str | None:

@@ -17,7 +17,7 @@ from foveate.records import make
 from foveate.records.render import title_of
 from foveate.store.protocol import Reader, Writer
 from foveate.store.scoped import ScopedStore
-from foveate.tasks.task import NO_LIMIT, Task, changed, shared_scope, state_of, views
+from foveate.tasks.task import NO_LIMIT, Task, changed, refuse_ended, shared_scope, state_of, views
 from foveate.types import NO_FILTERS, Record
 
 CLAIM_KIND = "lease"
@@ -109,13 +109,6 @@ def refuse_claimed(reader: Reader, now: int, task: Record, agent: str, *, exclus
             raise Conflict(f"Task {task.id!r} is claimed by {name!r} until {until}. {advice}")
 
 
-def refuse_finished(task: Record) -> None:
-    """Raise a `Conflict` if there is nothing left to do for the task."""
-    if task.status != "active" or state_of(task) == "completed":
-        status = state_of(task) if task.status == "active" else task.status
-        raise Conflict(f"Task {task.id!r} is already {status}, so it cannot be claimed.")
-
-
 def claim(
     data: ScopedStore,
     writer: Writer,
@@ -129,7 +122,7 @@ def claim(
 ) -> Record:
     """Make a task active and store an agent's claim on it, or renew the claim."""
     now = data.clock()
-    refuse_finished(task)
+    refuse_ended(task)
     refuse_claimed(writer, now, task, agent, exclusive=exclusive)
     if state_of(task) != ACTIVE:
         writer.change(changed(data, task, {"state": ACTIVE}), ACTIVE, expect_version=task.version)

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from foveate.errors import Conflict, InputError
+from foveate.errors import InputError
 from foveate.records import make
 from foveate.records.kinds import HANDOFF_OF, LEARNED_FROM
 from foveate.store.protocol import Writer
 from foveate.store.retry import retry_interrupted
 from foveate.store.scoped import ScopedStore
 from foveate.tasks.claims import end_claims
-from foveate.tasks.task import changed, find, shared_scope, state_of
+from foveate.tasks.task import changed, find, refuse_ended, shared_scope, state_of
 from foveate.text.format import component_of
 from foveate.types import TRUST, Link, Record, Scope
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 STATE_OF = {"completed": "completed", "partial": "completed", "failed": "failed", "blocked": "blocked"}
 OUTCOME_OF = {"completed": "success", "partial": "partial", "failed": "failure", "blocked": "pending"}
 """The task's status and outcome for each status of a handoff."""
+
+ANOTHER_HANDOFF_ADVICE = "Nothing was changed. Pass `again` (`--again`) to learn from this handoff too."
 
 MAX_PATH_CHARS = 1000
 """No file system takes longer paths, and what an agent wrote may be no path at all."""
@@ -74,7 +76,7 @@ def learn(data: ScopedStore, task_id: str, source: Any, *, again: bool = False, 
         known = writer.by_key(str(handoff.key))
         if known is not None and task.data.get("handoff") == known.id and state_of(task) == state:
             return Learned(task.id, known.id, "unchanged", parsed.method, state, problems=tuple(problems))
-        _refuse_ended(task, again)
+        refuse_ended(task, ANOTHER_HANDOFF_ADVICE, allow_completed=again)
         counts: dict[str, Counter[str]] = {}
         with writer.undo_group():
             kept = _reactivate(data, writer, known) if known else writer.add(handoff).record
@@ -107,15 +109,6 @@ def _task_problems(parsed: ParsedHandoff, task: Record) -> list[str]:
     if not named or named in (task.id, task.key):
         return []
     return [f"It names task {named!r}, and was taken as the handoff of {task.id!r}."]
-
-
-def _refuse_ended(task: Record, again: bool) -> None:
-    if task.status != "active":
-        raise Conflict(f"Task {task.id!r} is {task.status}. `foveate undo {task.id}` undoes that.")
-    if state_of(task) == "completed" and not again:
-        raise Conflict(
-            f"Task {task.id!r} is already completed; nothing was changed. Pass `again` (`--again`) to learn from it too."
-        )
 
 
 def _handoff_record(data: ScopedStore, parsed: ParsedHandoff, task: Record, problems: Sequence[str]) -> Record:

@@ -6,6 +6,7 @@ agent and session, so that the stack survives a restart and only they move it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from foveate.errors import InputError
@@ -46,13 +47,15 @@ def push(data: ScopedStore, writer: Writer, goal: Record) -> None:
     _set_top(data, writer, goal.id)
 
 
-def pop(data: ScopedStore, writer: Writer, result: str, outcome: str) -> Record:
-    """Complete the goal on top of the stack and return it. One that was completed elsewhere is only taken off."""
+def pop(data: ScopedStore, writer: Writer, fields: Mapping[str, str], outcome: str) -> Record:
+    """Complete the goal on top of the stack with these fields, and return it.
+
+    A goal that is completed already is only taken off the stack.
+    """
     goal = top_of_stack(writer)
     if goal is None:
         raise InputError("The task stack is empty. Name a task, or push a goal first (`foveate task add NAME --push`).")
     if state_of(goal) != "completed":
-        fields = {"state": "completed", **({"result": result.strip()} if result.strip() else {})}
         goal = writer.change(changed(data, goal, fields, outcome), "pop", expect_version=goal.version)
     below = parent(writer, goal.id)
     _set_top(data, writer, below.id if below else None)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from foveate.errors import InputError, NotFound
+from foveate.errors import Conflict, InputError, NotFound
 from foveate.records import make
 from foveate.records.kinds import DEPENDS_ON, PART_OF
 from foveate.records.render import display_name, title_of
@@ -98,6 +98,27 @@ def changed(data: ScopedStore, record: Record, fields: Mapping[str, Any], outcom
         short = data.rules.summarizer.shorten(merged["result"], title_of(record))
         after = replace(after, summary=short.summary, micro=one_line(short.micro))
     return make.finish(after, data.rules)
+
+
+def completed_fields(result: object, outcome: object) -> dict[str, str]:
+    """Return the fields of a task that is completed with this result. Without one, the task keeps the result that it has."""
+    if not isinstance(result, str):
+        raise InputError(f"result must be a text, got {result!r}.")
+    if problems := make.column_problems({"outcome": outcome}):
+        raise InputError(problems)
+    return {"state": "completed", **({"result": result.strip()} if result.strip() else {})}
+
+
+def refuse_ended(task: Record, advice: str = "", *, allow_completed: bool = False) -> None:
+    """Raise a `Conflict` if the record of the task is retired, or the task is completed.
+
+    `advice` says what to do about a completed task. By default it is to undo the completion.
+    """
+    undo = f"`foveate undo {task.id}` undoes that."
+    if task.status != "active":
+        raise Conflict(f"Task {task.id!r} is already {task.status}. {undo}")
+    if state_of(task) == "completed" and not allow_completed:
+        raise Conflict(f"Task {task.id!r} is already completed. {advice or undo}")
 
 
 def shared_scope(scope: Scope) -> Scope:
