@@ -273,6 +273,20 @@ def test_a_blocked_task_that_was_started_again_can_be_blocked_by_the_same_words(
         assert engine.tasks.get("a").status == "blocked"
 
 
+@pytest.mark.parametrize(
+    ("handoff", "problem"),
+    [({"status": "done", "summary": "s"}, "status 'done'"), ({"task_id": "other", "summary": "s"}, "It names task 'other'")],
+)
+def test_a_strict_handoff_with_a_problem_is_refused(handoff: dict[str, str], problem: str) -> None:
+    with open_engine() as engine:
+        engine.tasks.add("A", key="a")
+        before = list(engine.store.export_lines())
+        with pytest.raises(InputError, match=problem):
+            engine.tasks.handoff("a", handoff, strict=True)
+        assert list(engine.store.export_lines()) == before
+        assert engine.tasks.handoff("a", {"status": "completed", "summary": "s"}, strict=True).problems == ()
+
+
 def test_a_retired_task_takes_no_handoff() -> None:
     with open_engine() as engine:
         engine.edit(engine.tasks.add("A", key="a").id, status="retired")

@@ -381,13 +381,10 @@ def handoff(
     raw = _read_handoff(file)
     if dry_run and ref is None and call.task is None:
         return _print_parsed(call, raw, strict)
-    if strict and not dry_run:
-        from foveate.tasks.handoff import parse
-
-        if problems := parse(raw).problems:
-            raise InputError(problems)
     with call.open() as engine:
-        learned = engine.tasks.handoff(ref or CURRENT, raw, agent=call.agent, again=again, dry_run=dry_run)
+        learned = engine.tasks.handoff(
+            ref or CURRENT, raw, agent=call.agent, again=again, strict=strict and not dry_run, dry_run=dry_run
+        )
     ok = learned.method != RAW and not (strict and learned.problems)
     _print_learned(call, learned, {"ok": ok} if dry_run else {})
     return EXIT_UNREADABLE if dry_run and not ok else 0

@@ -288,19 +288,21 @@ class Tasks:
         *,
         agent: str | None = None,
         again: bool = False,
+        strict: bool = False,
         dry_run: bool = False,
     ) -> Learned:
         """Learn from a handoff and set the task's status from it, which ends every claim on it.
 
         A handoff is a text in any of the accepted forms, or its fields. All of it is stored or nothing. The same handoff
-        twice changes nothing; another one for a completed task is refused, unless `again` says that it counts as well. A dry
-        run reports what would be learned, and stores nothing.
+        twice changes nothing; another one for a completed task is refused, unless `again` says that it counts as well.
+        `strict` refuses a handoff with any problem, also one that can be repaired. A dry run reports what would be learned,
+        and stores nothing.
         """
         scope = self._scope(agent)
         with self._data.project_reader(scope) as reader:
             record = find(reader, task)
             self._refuse_stranger(reader, record, agent)
-        return learn(self._data, record.id, handoff, again=again, dry_run=dry_run)
+        return learn(self._data, record.id, handoff, again=again, strict=strict, dry_run=dry_run)
 
     def _scope(self, agent: str | None) -> Scope:
         """Return the scope in which "current" is looked up."""

@@ -59,7 +59,9 @@ class _DryRun(Exception):
 
 
 @retry_interrupted
-def learn(data: ScopedStore, task_id: str, source: Any, *, again: bool = False, dry_run: bool = False) -> Learned:
+def learn(
+    data: ScopedStore, task_id: str, source: Any, *, again: bool = False, strict: bool = False, dry_run: bool = False
+) -> Learned:
     """Store a handoff and what it teaches, set the task's status and end the claims on it."""
     from foveate.tasks.handoff import parse  # a dozen modules that few commands need
 
@@ -68,6 +70,8 @@ def learn(data: ScopedStore, task_id: str, source: Any, *, again: bool = False, 
         task = find(reader, task_id)
     problems = [*parsed.problems, *_task_problems(parsed, task)]
     records = list(_records(data, parsed.handoff, shared_scope(data.scope), problems))
+    if strict and problems:
+        raise InputError(problems)
     handoff = _handoff_record(data, parsed, task, problems)
     vectors = data.vectors([record.text for record in records])
     state = STATE_OF[parsed.handoff["status"]]
