@@ -22,7 +22,6 @@ from foveate.tasks.task import (
     NO_LIMIT,
     Task,
     TaskRef,
-    changed,
     completed_fields,
     current,
     find,
@@ -30,6 +29,7 @@ from foveate.tasks.task import (
     shared_scope,
     state_of,
     views,
+    with_fields,
 )
 from foveate.types import NO_FILTERS, Link, Record, Scope
 
@@ -102,7 +102,7 @@ class Tasks:
         """List tasks in the order in which they were added. A task is ready when it is open and waits for no other."""
         if status is not None and status not in TASK_STATES:
             raise InputError(f"Unknown task status {status!r}.{near(status, TASK_STATES)}")
-        with suppress(StoreError):  # who may not write sees the task of a crashed agent as active until someone else lists
+        with suppress(StoreError):  # a read-only caller cannot release expired claims
             self._release_expired()
         with self._data.project_reader() as reader:
             records = sorted(reader.recent(["task"], NO_LIMIT, NO_FILTERS), key=lambda record: (record.created, record.id))
@@ -162,13 +162,13 @@ class Tasks:
     def _with_changes(self, record: Record, objective: str | None, changes: Mapping[str, Any]) -> Record:
         """Return the record of a task with new values, checked like those of a new one."""
         if objective is None and not changes.keys() - {"state", "reason"}:
-            return changed(self._data, record, changes)
+            return with_fields(self._data, record, changes)
         fields_now = {**record.data, **{name: value for name, value in changes.items() if name != "tags"}}
         paths = fields.paths_of(fields_now, fields_now.get("reads", ()))
         values = {**fields_now, "tags": changes.get("tags", record.tags), "paths": paths}
         made = self._data.make("task", record.text if objective is None else objective, values, record.scope)
         kept = replace(record, text=made.text, tags=made.tags, paths=made.paths, summary="", micro="")
-        return changed(self._data, kept, made.data)
+        return with_fields(self._data, kept, made.data)
 
     # --- claim --------------------------------------------------------------------------------------------------
 
@@ -275,8 +275,8 @@ class Tasks:
         with data.writer(self._scope(agent)) as writer:
             record = find(writer, task)
             refuse_ended(record)
-            self._refuse_stranger(writer, record, agent)
-            after = changed(data, record, values, outcome)
+            self._refuse_unclaimed_agent(writer, record, agent)
+            after = with_fields(data, record, values, outcome)
             record = writer.change(after, values["state"], expect_version=record.version)
             claims.end_claims(data, writer, record.id, values["state"])
             return _view(writer, record)
@@ -301,14 +301,14 @@ class Tasks:
         scope = self._scope(agent)
         with self._data.project_reader(scope) as reader:
             record = find(reader, task)
-            self._refuse_stranger(reader, record, agent)
+            self._refuse_unclaimed_agent(reader, record, agent)
         return learn(self._data, record.id, handoff, again=again, strict=strict, dry_run=dry_run)
 
     def _scope(self, agent: str | None) -> Scope:
         """Return the scope in which "current" is looked up."""
         return self._data.scope if agent is None else replace(self._data.scope, agent=agent)
 
-    def _refuse_stranger(self, reader: Reader, task: Record, agent: str | None) -> None:
+    def _refuse_unclaimed_agent(self, reader: Reader, task: Record, agent: str | None) -> None:
         """Raise a `Conflict` if the call names an agent, and only another one has claimed the task."""
         agents = [record.data["agent"] for record in claims.active_claims(reader, self._data.clock(), task=task.id)]
         if agent is not None and agents and agent not in agents:

@@ -17,7 +17,7 @@ from foveate.records import make
 from foveate.records.render import title_of
 from foveate.store.protocol import Reader, Writer
 from foveate.store.scoped import ScopedStore
-from foveate.tasks.task import NO_LIMIT, Task, changed, refuse_ended, shared_scope, state_of, views
+from foveate.tasks.task import NO_LIMIT, Task, refuse_ended, shared_scope, state_of, views, with_fields
 from foveate.types import NO_FILTERS, Record
 
 CLAIM_KIND = "lease"
@@ -125,7 +125,7 @@ def claim(
     refuse_ended(task)
     refuse_claimed(writer, now, task, agent, exclusive=exclusive)
     if state_of(task) != ACTIVE:
-        writer.change(changed(data, task, {"state": ACTIVE}), ACTIVE, expect_version=task.version)
+        writer.change(with_fields(data, task, {"state": ACTIVE}), ACTIVE, expect_version=task.version)
     fields = {
         "context": context_id,
         "tokens": tokens,
@@ -159,7 +159,7 @@ def release(data: ScopedStore, writer: Writer, records: Iterable[Record], state:
     freed = sorted({record.data["task"] for record in ended.values()} - still_held)
     for task in writer.get(freed).values():
         if state_of(task) == ACTIVE:
-            writer.change(changed(data, task, {"state": "open"}), "release", expect_version=task.version)
+            writer.change(with_fields(data, task, {"state": "open"}), "release", expect_version=task.version)
     return len(ended)
 
 

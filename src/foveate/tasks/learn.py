@@ -20,7 +20,7 @@ from foveate.store.protocol import Writer
 from foveate.store.retry import retry_interrupted
 from foveate.store.scoped import ScopedStore
 from foveate.tasks.claims import end_claims
-from foveate.tasks.task import changed, find, refuse_ended, shared_scope, state_of
+from foveate.tasks.task import find, refuse_ended, shared_scope, state_of, with_fields
 from foveate.text.format import component_of
 from foveate.types import TRUST, Link, Record, Scope
 
@@ -208,4 +208,4 @@ def _set_status(data: ScopedStore, writer: Writer, task: Record, parsed: ParsedH
     fields |= {"result": summary} if state == "completed" else {"reason": summary or f"The handoff says {status}."}
     # A raw handoff does not tell how the task went, so it is at most a partial success.
     outcome = "partial" if parsed.method == "raw" and status == "completed" else OUTCOME_OF[status]
-    writer.change(changed(data, task, fields, outcome), "handoff", expect_version=task.version)
+    writer.change(with_fields(data, task, fields, outcome), "handoff", expect_version=task.version)

@@ -14,7 +14,7 @@ from foveate.records import make
 from foveate.records.kinds import PART_OF
 from foveate.store.protocol import Reader, Writer
 from foveate.store.scoped import ScopedStore
-from foveate.tasks.task import STACK_KEY, changed, current, stack_record, state_of, top_of_stack
+from foveate.tasks.task import STACK_KEY, current, stack_record, state_of, top_of_stack, with_fields
 from foveate.text.format import one_line
 from foveate.types import Link, Record, Scope
 
@@ -56,7 +56,7 @@ def pop(data: ScopedStore, writer: Writer, fields: Mapping[str, str], outcome: s
     if goal is None:
         raise InputError("The task stack is empty. Name a task, or push a goal first (`foveate task add NAME --push`).")
     if state_of(goal) != "completed":
-        goal = writer.change(changed(data, goal, fields, outcome), "pop", expect_version=goal.version)
+        goal = writer.change(with_fields(data, goal, fields, outcome), "pop", expect_version=goal.version)
     below = parent(writer, goal.id)
     _set_top(data, writer, below.id if below else None)
     return goal

@@ -86,7 +86,7 @@ def criteria_of(record: Record) -> tuple[str, ...]:
     return tuple(map(str, criteria))
 
 
-def changed(data: ScopedStore, record: Record, fields: Mapping[str, Any], outcome: str | None = None) -> Record:
+def with_fields(data: ScopedStore, record: Record, fields: Mapping[str, Any], outcome: str | None = None) -> Record:
     """Return a task with new fields. The short texts of a completed task are those of its result."""
     merged = {**record.data, **make.clean_value(fields, data.rules.allow)}
     if merged.get("state") not in ("blocked", "failed"):
