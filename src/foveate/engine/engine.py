@@ -37,7 +37,8 @@ from foveate.pipeline.request import DEFAULT_PROFILE, Defaults, resolve_request
 from foveate.pipeline.run import Pipeline, Plan
 from foveate.pipeline.signals import merge_domains
 from foveate.pipeline.sources import BUILTIN_SOURCES, Source
-from foveate.pipeline.sources.gather import by_name, open_snapshot
+from foveate.pipeline.sources.code_snapshot import open_snapshot
+from foveate.pipeline.sources.gather import by_name
 from foveate.receipts import codec
 from foveate.receipts.context import Context, context_of
 from foveate.receipts.feedback import Feedback, Mark, refuse_two_marks

@@ -25,7 +25,7 @@ from foveate.code.model import CODE_ID_PREFIXES
 from foveate.errors import FoveateError, InputError, NotFound, SourceError, near
 from foveate.integrations.importers.rows import parse_millis
 from foveate.pipeline.sources.base import DEADLINE_S, SlotRequest, Source, SourceContext, excluding_filter
-from foveate.pipeline.sources.gather import await_result, in_thread
+from foveate.pipeline.sources.running import await_result, in_thread
 from foveate.records import make
 from foveate.records.kinds import kind_of
 from foveate.text import analysis

@@ -19,7 +19,8 @@ from foveate.pipeline.request import extra_records
 from foveate.pipeline.run import Run
 from foveate.pipeline.signals import extract_signals
 from foveate.pipeline.sources import Source, SourceContext
-from foveate.pipeline.sources.gather import candidates_of, open_snapshot, requests_of
+from foveate.pipeline.sources.code_snapshot import open_snapshot
+from foveate.pipeline.sources.gather import candidates_of, requests_of
 from foveate.receipts.context import Context
 from foveate.receipts.diff import Diff, diff_of_replays
 from foveate.receipts.parts import Notes

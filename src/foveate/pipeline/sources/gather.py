@@ -8,27 +8,17 @@ on, unless a slot that must be kept depends on it.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from threading import Thread
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeVar
 
-from foveate.code.model import NO_CODE_MESSAGE
 from foveate.errors import FoveateError, InputError, Interrupted, ProfileError, SourceError, near
 from foveate.pipeline.sources.base import SlotRequest, Source, SourceContext, limit_of
-from foveate.records.kinds import CONFLICTS_WITH, kind_of
-from foveate.records.merge import is_conflict
-from foveate.store.protocol import Reader
+from foveate.pipeline.sources.conflicts import with_conflicts
+from foveate.pipeline.sources.running import await_result, in_thread
 from foveate.types import Candidate, Profile
-
-if TYPE_CHECKING:
-    from foveate.code.snapshot import CodeSnapshot, Workspace
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +75,7 @@ def gather(sources: Mapping[str, Source], context: SourceContext, *, count_pools
         slots = tuple(request.slot.name for request in group)
         ms = (perf_counter() - begun) * 1000
         reports.append(SourceReport(name, slots, len(candidates), ms, error, pool, note))
-    merged = _with_conflicts(_in_slot_order(found, context.profile), context.reader)
+    merged = with_conflicts(_in_slot_order(found, context.profile), context.reader)
     return GatherResult(tuple(merged), tuple(reports))
 
 
@@ -116,20 +106,6 @@ def _answer(
     return found, ""
 
 
-def in_thread(job: Callable[[], T], name: str) -> Future[T]:
-    """Run a job in a thread that does not keep the process alive."""
-    answer: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            answer.set_result(job())
-        except BaseException as error:
-            answer.set_exception(error)
-
-    Thread(target=run, name=f"foveate {name}", daemon=True).start()
-    return answer
-
-
 def requests_of(profile: Profile, sources: Mapping[str, Source]) -> dict[str, list[SlotRequest]]:
     """Return what the slots of a profile want of each source."""
     requests: dict[str, list[SlotRequest]] = {}
@@ -143,28 +119,6 @@ def requests_of(profile: Profile, sources: Mapping[str, Source]) -> dict[str, li
     return requests
 
 
-@contextmanager
-def open_snapshot(
-    profile: Profile, sources: Mapping[str, Source], workspace: Workspace | None
-) -> Iterator[tuple[CodeSnapshot | None, str]]:
-    """Open the code for one context, if a source of the profile reads it; otherwise give None and the reason.
-
-    The index is refreshed first. After that every source sees the same code, whatever happens to the files.
-    """
-    names = {name for slot in profile.slots for name in slot.sources}
-    snapshot, reason = None, ""
-    if any(sources[name].reads_code for name in names if name in sources):
-        try:
-            snapshot, reason = (workspace.snapshot(), "") if workspace is not None else (None, NO_CODE_MESSAGE)
-        except (FoveateError, OSError) as error:
-            reason = f"The code could not be read: {error}"
-    try:
-        yield snapshot, reason
-    finally:
-        if snapshot is not None:
-            snapshot.close()
-
-
 def candidates_of(source: Source, requests: Sequence[SlotRequest], context: SourceContext) -> list[Candidate]:
     """Return the candidates of one source. Wait for them if the source is async."""
     answer = source.find(requests, context)
@@ -173,20 +127,6 @@ def candidates_of(source: Source, requests: Sequence[SlotRequest], context: Sour
     if wrong is not None:
         raise TypeError(f"find() must return candidates, got {type(wrong).__name__}")
     return found
-
-
-def await_result(answer: Awaitable[Any]) -> Any:
-    """Return the result of an awaitable, in a thread of its own if the caller is inside an event loop."""
-    import asyncio  # only async sources need it
-
-    async def result() -> Any:
-        return await answer
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(result())
-    return in_thread(lambda: asyncio.run(result()), "event loop").result()
 
 
 def _raise_if_kept(name: str, requests: Sequence[SlotRequest], error: str) -> None:
@@ -220,28 +160,3 @@ def _merge(one: Candidate, other: Candidate) -> Candidate:
         stale=one.stale or other.stale,
         overruled_by=one.overruled_by or other.overruled_by,
     )
-
-
-def _with_conflicts(candidates: list[Candidate], reader: Reader) -> list[Candidate]:
-    """Add the other side of each conflict: statements that seem to contradict each other are candidates together."""
-    stated = {c.record.id: c.record for c in candidates if kind_of(c.record.kind).is_keyed and c.record.status == "active"}
-    links = [*reader.links(list(stated), [CONFLICTS_WITH]), *reader.links(list(stated), [CONFLICTS_WITH], incoming=True)]
-    if not links:
-        return candidates
-    both = reader.get([id for link in links for id in (link.src, link.dst)])
-    active = {id: record for id, record in both.items() if record.status == "active"}
-    pairs = [(link.src, link.dst) for link in links] + [(link.dst, link.src) for link in links]
-    against = {  # compared again, because one of them may have been edited since
-        one: active[other]
-        for one, other in pairs
-        if one in active and other in active and is_conflict(active[one].text, active[other].text)
-    }
-    present = {(candidate.slot, candidate.record.id) for candidate in candidates}
-    out: list[Candidate] = []
-    for candidate in candidates:
-        other = against.get(candidate.record.id) if candidate.record.status == "active" else None
-        out.append(replace(candidate, conflict=other) if other else candidate)
-        if other and (candidate.slot, other.id) not in present:
-            present.add((candidate.slot, other.id))
-            out.append(replace(candidate, record=other, conflict=candidate.record))
-    return out
