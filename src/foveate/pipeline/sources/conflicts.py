@@ -19,7 +19,7 @@ def with_conflicts(candidates: list[Candidate], reader: Reader) -> list[Candidat
     both = reader.get([id for link in links for id in (link.src, link.dst)])
     active = {id: record for id, record in both.items() if record.status == "active"}
     pairs = [(link.src, link.dst) for link in links] + [(link.dst, link.src) for link in links]
-    against = {  # compared again, because one of them may have been edited since
+    opponent_of = {  # compared again, because one of them may have been edited since
         one: active[other]
         for one, other in pairs
         if one in active and other in active and is_conflict(active[one].text, active[other].text)
@@ -27,7 +27,7 @@ def with_conflicts(candidates: list[Candidate], reader: Reader) -> list[Candidat
     present = {(candidate.slot, candidate.record.id) for candidate in candidates}
     out: list[Candidate] = []
     for candidate in candidates:
-        other = against.get(candidate.record.id) if candidate.record.status == "active" else None
+        other = opponent_of.get(candidate.record.id) if candidate.record.status == "active" else None
         out.append(replace(candidate, conflict=other) if other else candidate)
         if other and (candidate.slot, other.id) not in present:
             present.add((candidate.slot, other.id))

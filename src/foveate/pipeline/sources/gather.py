@@ -1,8 +1,8 @@
 """Ask every source of a profile once and collect the candidates.
 
-Sources that read the store share its snapshot and run one after another: they take milliseconds, and a context is then one
-moment of the state. A slow source runs in its own thread, with a deadline. A source that fails is reported and the others go
-on, unless a slot that must be kept depends on it.
+Sources that read the store share its snapshot, so a context shows one moment. They take milliseconds and run one after
+another. A slow source runs in its own thread, with a deadline. A source that fails is reported and the others go on,
+unless a slot that must be kept depends on it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class SourceReport:
     ms: float
     error: str = ""
     among: int | None = None
-    """Number of records that it chose from, if the source can tell."""
+    """Number of records that the source chose from, if it can tell."""
     note: str = ""
     """Why it had nothing to read."""
 
@@ -68,13 +68,13 @@ def gather(sources: Mapping[str, Source], context: SourceContext, *, count_pools
         begun = started if name in waiting else perf_counter()
         candidates, error = _answer(sources[name], group, context, waiting.get(name), started)
         if error:
-            _raise_if_kept(name, group, error)
+            _raise_if_keep_slot(name, group, error)
         found.append(candidates)
-        pool = sources[name].pool_size(context) if count_pools and not error else None
+        pool_size = sources[name].pool_size(context) if count_pools and not error else None
         note = context.code_unavailable if sources[name].reads_code and context.code is None else ""
         slots = tuple(request.slot.name for request in group)
         ms = (perf_counter() - begun) * 1000
-        reports.append(SourceReport(name, slots, len(candidates), ms, error, pool, note))
+        reports.append(SourceReport(name, slots, len(candidates), ms, error, pool_size, note))
     merged = with_conflicts(_in_slot_order(found, context.profile), context.reader)
     return GatherResult(tuple(merged), tuple(reports))
 
@@ -93,8 +93,8 @@ def _answer(
         else:
             found = waiting.result(timeout=max(source.deadline - (perf_counter() - started), 0.0))
     except TimeoutError as late:
-        is_own = waiting is None or waiting.done()  # the source itself timed out on something
-        return [], f"TimeoutError: {late}" if is_own else f"no answer within {source.deadline} s"
+        source_raised_it = waiting is None or waiting.done()
+        return [], f"TimeoutError: {late}" if source_raised_it else f"no answer within {source.deadline} s"
     except Interrupted:  # the snapshot is gone for every source: the whole context is computed again
         raise
     except FoveateError as failure:
@@ -129,7 +129,7 @@ def candidates_of(source: Source, requests: Sequence[SlotRequest], context: Sour
     return found
 
 
-def _raise_if_kept(name: str, requests: Sequence[SlotRequest], error: str) -> None:
+def _raise_if_keep_slot(name: str, requests: Sequence[SlotRequest], error: str) -> None:
     kept = [request.slot.name for request in requests if request.slot.keep]
     if kept:
         raise SourceError(f"Source {name!r} failed ({error}), and slot {kept[0]!r} must be kept; no context was computed.")
