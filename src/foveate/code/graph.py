@@ -19,8 +19,8 @@ from typing import Literal, Protocol
 from foveate.code.model import Role, Symbol
 
 MAX_EXPANDED = 120
-"""Definitions whose edges are resolved for one ranking. With five times as many, one in two hundred of the first sixty
-definitions of a map changes, and none of the first twenty (ten questions about Django)."""
+"""Definitions whose edges are resolved for one ranking. With 600 instead of 120, 0.5 % of the first 60 definitions of a map
+change, and none of the first 20 (ten questions about Django)."""
 MAX_FRONTIER = 100
 """Definitions resolved together, so that the index is queried a few times and not once for each."""
 MAX_ROUNDS = 12
@@ -182,8 +182,8 @@ class _Graph:
     """Share of a definition's weight that flows to each other one. The sum is below 1."""
     files: dict[str, list[Symbol]] = field(default_factory=dict)
     modules: dict[str, frozenset[str]] = field(default_factory=dict)
-    likelihoods: dict[tuple[str, str], float] = field(default_factory=dict)
-    """How likely a name in the first file means a definition in the second."""
+    proximity_by_files: dict[tuple[str, str], float] = field(default_factory=dict)
+    """How likely a name in the first file means a definition in the second, by how close the files are."""
 
     def normalized_seeds(self, seeds: Mapping[int, float]) -> dict[int, float]:
         """Return the seeds that exist, with weights that add up to 1."""
@@ -219,7 +219,9 @@ class _Graph:
         names = sorted({symbol.name for symbol in new if symbol.name})
         references = self.index.references_from([symbol.id for symbol in new])
         definitions = self.index.symbols_by_name(sorted(set(names).union(*references.values())))
-        outside_tests = {name: [other for other in matches if other.role != "test"] for name, matches in definitions.items()}
+        non_test_definitions = {
+            name: [other for other in matches if other.role != "test"] for name, matches in definitions.items()
+        }
         callers = {
             name: matches for name, matches in self.index.references_to(names).items() if len(matches) <= self.max_callers
         }
@@ -227,7 +229,8 @@ class _Graph:
         missing_ids |= {symbol.parent for symbol in new if symbol.parent is not None}
         self.symbols_by_id |= self.index.symbols(sorted(missing_ids - self.symbols_by_id.keys()))
         for symbol in new:
-            targets = definitions if symbol.role == "test" else outside_tests  # only tests refer to definitions in tests
+            # Only tests refer to definitions in tests.
+            targets = definitions if symbol.role == "test" else non_test_definitions
             edges = [*self._reference_edges(symbol, references.get(symbol.id, {}), targets)]
             edges += self._caller_edges(symbol, callers.get(symbol.name, {}), len(targets.get(symbol.name, ())))
             edges += self._member_edges(symbol)
@@ -245,16 +248,14 @@ class _Graph:
                 continue
             weight = name_specificity(name) * math.log1p(references[name]) * (BASE_EDGE_WEIGHT if name in bases else 1.0)
             if len(candidates) == 1 and name not in COMMON_NAMES:
-                yield candidates[0], weight * _certainty(symbol, candidates[0])
+                yield candidates[0], weight * _type_factor(symbol, candidates[0])
                 continue
-            likelihoods = [(other, self._likelihood(symbol, other)) for other in candidates]
+            proximities = [(other, self._proximity(symbol, other)) for other in candidates]
             if name in COMMON_NAMES:
-                likelihoods = [
-                    (other, likelihood) for other, likelihood in likelihoods if _is_unambiguous(other, likelihood)
-                ]
-            total = sum(likelihood for _, likelihood in likelihoods)
-            for other, likelihood in likelihoods:
-                yield other, weight * _certainty(symbol, other) * likelihood / total
+                proximities = [(other, proximity) for other, proximity in proximities if _is_in_scope(other, proximity)]
+            total = sum(proximity for _, proximity in proximities)
+            for other, proximity in proximities:
+                yield other, weight * _type_factor(symbol, other) * proximity / total
 
     def _caller_edges(
         self, symbol: Symbol, callers: Mapping[int, int], same_name_count: int
@@ -266,10 +267,10 @@ class _Graph:
         for caller in sorted(callers):
             other = self.symbols_by_id.get(caller)
             if other is not None and (
-                symbol.name not in COMMON_NAMES or _is_unambiguous(symbol, self._likelihood(other, symbol))
+                symbol.name not in COMMON_NAMES or _is_in_scope(symbol, self._proximity(other, symbol))
             ):
-                certainty = 1.0 if other.path == symbol.path else _certainty(other, symbol) / max(same_name_count, 1)
-                yield other, weight * certainty * math.log1p(callers[caller])
+                factor = 1.0 if other.path == symbol.path else _type_factor(other, symbol) / max(same_name_count, 1)
+                yield other, weight * factor * math.log1p(callers[caller])
 
     def _member_edges(self, symbol: Symbol) -> Iterator[tuple[Symbol, float]]:
         if symbol.parent in self.symbols_by_id and symbol.parent is not None:
@@ -286,13 +287,15 @@ class _Graph:
         for other in members:
             yield other, MEMBER_EDGE_WEIGHT * _visibility_weight(other.name) / math.sqrt(len(members))
 
-    def _likelihood(self, symbol: Symbol, other: Symbol) -> float:
+    def _proximity(self, symbol: Symbol, other: Symbol) -> float:
+        """Return how likely a name in the file of `symbol` means the definition `other`, by how close their files are."""
         pair = (symbol.path, other.path)
-        if pair not in self.likelihoods:
-            self.likelihoods[pair] = self._likelihood_from(*pair)
-        return self.likelihoods[pair]
+        if pair not in self.proximity_by_files:
+            self.proximity_by_files[pair] = self._file_proximity(*pair)
+        return self.proximity_by_files[pair]
 
-    def _likelihood_from(self, path: str, other: str) -> float:
+    def _file_proximity(self, path: str, other: str) -> float:
+        """Return the weight of a definition in the file `other` for a reference from `path`."""
         if other == path:
             return SAME_FILE_WEIGHT
         if path not in self.modules:
@@ -341,8 +344,8 @@ def _default_seeds(symbols: SymbolIndex) -> dict[int, float]:
             continue
         size = math.log2(2 + symbol.end_line - symbol.start_line)
         weight = math.sqrt(score) * size**2 * min(1.0, name_specificity(symbol.name)) * ROLE_WEIGHTS[symbol.role]
-        seed, certainty = (symbol.id, 1.0) if symbol.parent is None else (symbol.parent, UNKNOWN_TYPE_FACTOR)
-        weights[seed] = weights.get(seed, 0.0) + weight * certainty
+        seed, factor = (symbol.id, 1.0) if symbol.parent is None else (symbol.parent, UNKNOWN_TYPE_FACTOR)
+        weights[seed] = weights.get(seed, 0.0) + weight * factor
     return weights
 
 
@@ -355,12 +358,13 @@ def _shares(symbol: Symbol, edges: Iterable[tuple[Symbol, float]]) -> dict[int, 
     return {id: weight / total for id, weight in weights.items()}
 
 
-def _is_unambiguous(symbol: Symbol, likelihood: float) -> bool:
-    """Return whether a common name means this definition: it is in the same file, or it is imported."""
-    return likelihood >= (IMPORTED_WEIGHT if symbol.parent is None else SAME_FILE_WEIGHT)
+def _is_in_scope(symbol: Symbol, proximity: float) -> bool:
+    """Return whether a common name can mean this definition: it is in the same file, or imported and not a member."""
+    return proximity >= (IMPORTED_WEIGHT if symbol.parent is None else SAME_FILE_WEIGHT)
 
 
-def _certainty(symbol: Symbol, other: Symbol) -> float:
+def _type_factor(symbol: Symbol, other: Symbol) -> float:
+    """Return `UNKNOWN_TYPE_FACTOR` for a reference to a member in another file, else 1."""
     return UNKNOWN_TYPE_FACTOR if other.parent is not None and other.path != symbol.path else 1.0
 
 
