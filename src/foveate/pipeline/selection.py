@@ -39,27 +39,27 @@ def rank(candidates: Sequence[Candidate], profile: Profile, filters: Filters, no
             left_out.append(rejected)
 
     by_slot: dict[str, list[Candidate]] = {slot.name: [] for slot in profile.slots}
-    counted: defaultdict[str, list[Candidate]] = defaultdict(list)
-    beyond: Counter[str] = Counter()
+    limited: defaultdict[str, list[Candidate]] = defaultdict(list)
+    overflow: Counter[str] = Counter()
     selected = DuplicateIndex()
     for candidate in sorted(eligible, key=lambda candidate: _selection_key(candidate, slots[candidate.slot])):
         slot, record = slots[candidate.slot], candidate.record
         # `keep` slots show every record, even in the same words. Two tasks in the same words can have different results.
         id_only = slot.keep or kind_of(record.kind).allow_duplicates
-        # Inherited records do not count: whether a dependency's warning is shown must not depend on the search results.
-        counts = slot.max_items is not None and candidate.inherited_from is None
+        # Inherited records are not limited: whether a dependency's warning is shown must not depend on the search results.
+        is_limited = slot.max_items is not None and candidate.inherited_from is None
         duplicate = selected.find(record, id_only=id_only)
         if duplicate is not None:
             left_out.append(LeftOut(candidate, "duplicate", duplicate.id))
-        elif counts and len(counted[slot.name]) == slot.max_items:
+        elif is_limited and len(limited[slot.name]) == slot.max_items:
             # It is not added to `selected`, so that another slot may show its duplicate.
-            beyond[slot.name] += 1
-            left_out.append(_beyond_max_items(candidate, counted[slot.name], beyond[slot.name]))
+            overflow[slot.name] += 1
+            left_out.append(_beyond_max_items(candidate, limited[slot.name], overflow[slot.name]))
         else:
             selected.add(record)
             by_slot[slot.name].append(candidate)
-            if counts:
-                counted[slot.name].append(candidate)
+            if is_limited:
+                limited[slot.name].append(candidate)
     return Ranking({name: tuple(ranked) for name, ranked in by_slot.items()}, tuple(left_out))
 
 
@@ -99,10 +99,10 @@ def _selection_key(candidate: Candidate, slot: Slot) -> tuple[bool, bool, float,
     return (not slot.keep, True, -slot.priority, candidate.stale, -candidate.score)
 
 
-def _beyond_max_items(candidate: Candidate, counted: Sequence[Candidate], beyond: int) -> LeftOut:
-    lowest_score = counted[-1].score if counted else 1.0
+def _beyond_max_items(candidate: Candidate, limited: Sequence[Candidate], overflow: int) -> LeftOut:
+    lowest_score = limited[-1].score if limited else 1.0
     missing = max(0.0, round(lowest_score - candidate.score, 6))
-    return LeftOut(candidate, "max_items", f"rank {len(counted) + beyond} of {len(counted)}", needs_score=missing)
+    return LeftOut(candidate, "max_items", f"rank {len(limited) + overflow} of {len(limited)}", needs_score=missing)
 
 
 # --- levels --------------------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ def fit(
     levels = (_fit_all if slot.keep else _fit_greedily)(slot, ranked, available, tokens_per_fence)
     fences = dict(zip(levels, fence_tokens([ranked[n] for n in levels], tokens_per_fence), strict=True))
     if not slot.stable:
-        # The rest varies with the demand of other slots, and the text of a stable slot must not.
+        # Leftover tokens depend on other slots, so stable slots spend none.
         _spend_rest(slot, ranked, levels, available - sum(fences.values()))
     items = tuple(Item(ranked[n], level, ranked[n].tokens[level] + fences[n], rank=n + 1) for n, level in levels.items())
     rest = available - sum(item.tokens for item in items)  # negative if not even the heading fits
