@@ -215,6 +215,15 @@ def test_notes_on_a_task_are_found_under_its_key_and_its_id() -> None:
         assert "Tried" not in engine.context("cookie store", profile="subtask").text
 
 
+def test_adding_a_task_tells_whether_its_key_was_in_use() -> None:
+    with open_engine() as engine:
+        first, again = engine.tasks.add("A", key="a"), engine.tasks.add("Other words", key="a")
+        assert (first.action, again.action) == ("added", "unchanged")
+        assert first == again == engine.tasks.get("a")
+        assert engine.tasks.get("a").action == ""
+        assert [engine.tasks.add("A").action, engine.tasks.push("A").action] == ["added", "added"]
+
+
 def test_a_key_of_something_else_makes_no_task() -> None:
     with open_engine() as engine:
         engine.add("note", "A note", key="k")

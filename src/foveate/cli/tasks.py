@@ -89,18 +89,16 @@ def add(call: Call, name: str, key: str | None, push: bool, fields: TaskFields) 
     if push:
         _refuse_with_push([*given, *(["key"] if key else [])])
     with call.open() as engine:
-        known = False
         if push:
             objective = given.get("objective")
             added = engine.tasks.push(objective or name, name=name if objective else "")
         else:
-            known = key is not None and _is_known(engine, key)
             added = engine.tasks.add(name, key=key, **given)
     if call.as_json:
-        call.print_json({"id": added.id, "action": "unchanged" if known else "added", "task": documents.task(added)})
+        call.print_json({"id": added.id, "action": added.action, "task": documents.task(added)})
         return
     click.echo(added.id)
-    if known:
+    if added.action == "unchanged":
         say(f"the key {key!r} is in use already; nothing was changed.")
 
 
@@ -110,11 +108,6 @@ def _refuse_with_push(names: Iterable[str]) -> None:
         raise click.UsageError(
             f"--push takes a name and an objective only. Leave out {', '.join(flags)}, or edit the task later"
         )
-
-
-def _is_known(engine: Engine, key: str) -> bool:
-    with engine.store.data.reader() as reader:
-        return reader.by_key(key) is not None
 
 
 @task.command("list", cls=Verb, scoped=True)

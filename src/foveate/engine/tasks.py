@@ -60,7 +60,7 @@ class Tasks:
     # --- plan ---------------------------------------------------------------------------------------------------
 
     def add(self, name: str, *, key: str | None = None, **fields_of_task: Unpack[TaskFields]) -> Task:
-        """Add a task. If the key is in use already, return its task and change nothing.
+        """Add a task. If the key is in use already, return its task and change nothing; `action` tells which.
 
         `depends_on` names tasks, or files that must be read first. `files` are paths, or `path:operation`.
         """
@@ -87,7 +87,7 @@ class Tasks:
                 )
             if added.action == "added":
                 _link_all(writer, record.id, dependencies, parent)
-            return _view(writer, added.record)
+            return replace(_view(writer, added.record), action="added" if added.action == "added" else "unchanged")
 
     @retry_interrupted
     def get(self, task: TaskRef) -> Task:
@@ -327,7 +327,7 @@ class Tasks:
         with data.writer(stack.stack_scope(data.scope)) as writer:
             added = writer.add(record, vector).record
             stack.push(data, writer, added)
-            return _view(writer, added)
+            return replace(_view(writer, added), action="added")
 
     @retry_interrupted
     def pop(self, result: str = "", *, outcome: Outcome = "success") -> Task:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from foveate.errors import Conflict, InputError, NotFound
 from foveate.records import make
@@ -35,6 +35,8 @@ class Task:
     """Dependencies that are not completed."""
     parent: str | None = None
     children: tuple[str, ...] = ()
+    action: Literal["", "added", "unchanged"] = field(default="", compare=False)
+    """What the call that returned the task did: `added`, `unchanged` if its key was in use already, else empty."""
 
     @property
     def id(self) -> str:

@@ -66,16 +66,14 @@ def add(
     if body.pop("push", False):
         refuse_fields(body, ("name", "objective"), "a goal that is pushed")
         name = body["name"] if "objective" in body else ""
-        return _created(engine.tasks.push(body.get("objective") or body["name"], name=name), "added")
+        return _created(engine.tasks.push(body.get("objective") or body["name"], name=name))
     if key:
         body.setdefault("key", key)
-    with engine.store.data.reader() as reader:
-        is_known = body.get("key") is not None and reader.by_key(body["key"]) is not None
-    return _created(engine.tasks.add(**body), "unchanged" if is_known else "added")
+    return _created(engine.tasks.add(**body))
 
 
-def _created(task: Task, action: str) -> Response:
-    return created({"id": task.id, "action": action, "task": documents.task(task)}, f"/v1/tasks/{task.id}")
+def _created(task: Task) -> Response:
+    return created({"id": task.id, "action": task.action, "task": documents.task(task)}, f"/v1/tasks/{task.id}")
 
 
 @router.get("/tasks/{id}")
