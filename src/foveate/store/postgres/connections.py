@@ -99,6 +99,22 @@ class ConnectionSettings:
     """False behind a pooler that does not support them."""
 
 
+class _Backoff:
+    """The pauses between attempts, until a deadline."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self.deadline = time.monotonic() + timeout_s
+        self._pause_s = FIRST_RETRY_S
+
+    def wait(self) -> bool:
+        """Wait before the next attempt. Return False at once if the deadline is nearer than the pause is long."""
+        if time.monotonic() + self._pause_s > self.deadline:
+            return False
+        time.sleep(self._pause_s)
+        self._pause_s = min(2 * self._pause_s, MAX_RETRY_S)
+        return True
+
+
 class Connections:
     """The connections of one store to one database."""
 
@@ -131,16 +147,14 @@ class Connections:
 
     def connect_with_retry(self) -> Connection:
         """Return a new connection outside of the pool. If the URL names several servers, wait for one that takes writes."""
-        deadline, pause = time.monotonic() + self._timeout_s, FIRST_RETRY_S
+        backoff = _Backoff(self._timeout_s)
         while True:
             try:
                 return self.connect()
             except psycopg.OperationalError as error:
                 can_retry = self._has_several_servers and is_transient(error)
-                if not can_retry or time.monotonic() + pause > deadline:
+                if not can_retry or not backoff.wait():
                     raise
-            time.sleep(pause)
-            pause = min(2 * pause, MAX_RETRY_S)
 
     @contextmanager
     def transaction(
@@ -198,9 +212,9 @@ class Connections:
     @contextmanager
     def _begin(self, begin_sql: str) -> Iterator[tuple[Connection, Ticket | None, int]]:
         """Yield a connection in a new transaction, its ticket if it writes, and the schema version."""
-        deadline, pause = time.monotonic() + self._timeout_s, FIRST_RETRY_S
+        backoff = _Backoff(self._timeout_s)
         while True:
-            connection = self._acquire(deadline)
+            connection = self._acquire(backoff.deadline)
             try:
                 cursor = connection.execute(begin_sql)
                 break
@@ -208,10 +222,8 @@ class Connections:
                 can_retry = isinstance(error, psycopg.Error) and self._can_retry(error)
                 connection.close()
                 self._release(connection, is_lost=can_retry)
-                if not can_retry or time.monotonic() + pause > deadline:
+                if not can_retry or not backoff.wait():
                     raise
-                time.sleep(pause)
-                pause = min(2 * pause, MAX_RETRY_S)
         self._depth += 1
         try:
             ticket = cursor.set_result(-1).fetchone() if begin_sql.startswith(BEGIN_WRITE_SQL) else None
@@ -316,14 +328,13 @@ class Connections:
 
     def _is_committed(self, ticket: Ticket) -> bool:
         """Return whether a transaction was committed whose commit was not answered."""
-        deadline, pause = time.monotonic() + self._timeout_s, FIRST_RETRY_S
+        backoff = _Backoff(self._timeout_s)
         status: CommitStatus | None = None
-        while status is None and time.monotonic() < deadline:
+        while True:
             with suppress(psycopg.OperationalError), self.connect() as connection:
                 status = commit_status(connection, ticket)
-            if status is None:
-                time.sleep(pause)
-                pause = min(2 * pause, MAX_RETRY_S)
+            if status is not None or not backoff.wait():
+                break
         if status is None or status == "forgotten":
             raise StoreError(f"{self.shown!r}: {_UNCERTAIN_MESSAGES[status]} Look before you write it again.")
         return status == "committed"
