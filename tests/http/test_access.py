@@ -190,6 +190,15 @@ def test_user_and_agent_are_walls(guarded: Guarded) -> None:
     assert "tea" not in guarded.client.post("/v1/contexts", json={"query": "tea"}, headers=ben).text.replace('"tea"', "")
 
 
+def test_the_latest_context_is_never_that_of_another_agent(guarded: Guarded) -> None:
+    owner, headers = guarded.client, guarded.headers()
+    shared = owner.post("/v1/contexts", json={"query": "tea"}, headers=headers).json()["id"]
+    of_agent = owner.post("/v1/contexts", json={"query": "coffee", "agent": "a9"}, headers=headers).json()["id"]
+    for params, latest in (({}, shared), ({"user": "ada"}, shared), ({"agent": "a9"}, of_agent)):
+        assert owner.get("/v1/contexts/last", params=params, headers=headers).json()["id"] == latest
+    assert problem(owner.get(f"/v1/contexts/{of_agent}", headers=headers))["status"] == 404
+
+
 def test_no_body_can_name_another_user_or_agent(shared_guarded: Guarded) -> None:
     """Every body that has these fields, so that a new endpoint is tried too."""
     headers, tried = shared_guarded.headers(user="anna", agent="coder"), set()

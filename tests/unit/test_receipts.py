@@ -11,6 +11,7 @@ import pytest
 import foveate
 from foveate import Candidate, Filters, InputError, NotFound, testing
 from foveate.clock import iso
+from foveate.options import Who
 from foveate.pipeline.request_summary import FORGOTTEN
 from foveate.pipeline.sources import SlotRequest, SourceContext
 from foveate.receipts.codec import context_to_json, from_json, pack, scrub, summary_to_json, to_json, unpack
@@ -23,6 +24,31 @@ from worlds import NOW, ago, clock, counting_ids, open_engine
 def engine() -> Iterator[foveate.Engine]:
     with open_engine() as engine:
         yield engine
+
+
+# --- who may read a receipt ------------------------------------------------------------------------------------------
+
+
+SCOPES: list[Who] = [{}, {"agent": "a"}, {"agent": "b"}, {"user": "ada"}, {"user": "ada", "agent": "a"}]
+
+
+@pytest.mark.parametrize("written", [False, True])
+@pytest.mark.parametrize("owner", SCOPES, ids=str)
+def test_only_its_own_user_and_agent_can_read_a_receipt(engine: foveate.Engine, owner: Who, written: bool) -> None:
+    """The same before and after the receipt is written: what a caller sees must not depend on the process that asks."""
+    context = engine.scoped(**owner).context("How long does a deploy take?")
+    if written:
+        engine.receipts.flush()
+    for scope in SCOPES:
+        reader = engine.scoped(**scope)
+        if owner.items() <= scope.items():
+            assert reader.receipts.get(context.id).id == context.id
+        else:
+            with pytest.raises(NotFound, match="No receipt"):
+                reader.receipts.get(context.id)
+            with pytest.raises(NotFound, match="No context was computed yet"):
+                reader.receipts.get()
+    assert engine.scoped(**owner).receipts.get().id == context.id
 
 
 # --- lines ---------------------------------------------------------------------------------------------------------

@@ -69,9 +69,9 @@ def test_a_receipt_explains_a_compilation_and_a_replay_gives_its_bytes() -> None
         strategy = strategy_of("developer")
         compiled = strategy.compile(engine, session=None)
         steps = next(section for section in compiled.context.sections if section.name == "steps")
-        assert str(engine.why(steps.items[1].id)).startswith("kept in 'steps' at level full")
+        assert str(engine.why(steps.items[1].id, compiled.context)).startswith("kept in 'steps' at level full")
         prompt = compiled.context.sections[0]
-        assert (prompt.source, engine.why(prompt.items[0].id).included) == ("text", True)
+        assert (prompt.source, engine.why(prompt.items[0].id, compiled.context).included) == ("text", True)
         again = engine.receipts.replay(compiled.context)
         assert (again.same, again.text) == (True, compiled.context.text)
         assert engine.receipts.get(compiled.context).request.task == task

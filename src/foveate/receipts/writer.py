@@ -220,7 +220,7 @@ def _owner_of(scope: Scope) -> Scope:
 def _is_visible(scope: Scope, reader_scope: Scope) -> bool:
     """Return whether a reader may see a pending receipt, by the rules that the store has for written ones."""
     same_user = scope.project == reader_scope.project and scope.user in (None, reader_scope.user)
-    return same_user and (reader_scope.agent is None or scope.agent in (None, reader_scope.agent))
+    return same_user and scope.agent in (None, reader_scope.agent)
 
 
 def _belongs_to(scope: Scope, reader_scope: Scope) -> bool:
