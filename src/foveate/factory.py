@@ -96,6 +96,10 @@ def open(
     to the project's settings; `"none"` switches one off. `sources` and `kinds` are your own; a kind is known in the whole
     process.
     """
+    if not isinstance(path, str | Path):
+        raise InputError(
+            f"path must be a folder, the URL of a database or ':memory:', got {path!r}. Leave it out for the current folder."
+        )
     for kind in kinds:
         register_kind(kind)
     if counter is not None and not isinstance(counter, str):

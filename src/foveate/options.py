@@ -160,6 +160,18 @@ def refuse_text(value: object, name: str) -> None:
         raise InputError(f"{name} must be a list of texts, got the text {value!r}. Write [{value!r}].")
 
 
+def check_text(value: object, name: str) -> None:
+    """Raise an error if a value is not a text."""
+    if not isinstance(value, str):
+        raise InputError(f"{name} must be a text, got {value!r:.80}.")
+
+
+def check_limit(limit: object) -> None:
+    """Raise an error if a limit is not a whole number of at least 1."""
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+        raise InputError(f"limit must be a whole number of at least 1, got {limit!r:.80}.")
+
+
 def refuse_lists(ids: Sequence[object], call: str) -> None:
     """Raise an error if a call that takes one argument for each id got a list."""
     for id in ids:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pytest
 
@@ -28,6 +30,42 @@ def engine() -> Iterator[foveate.Engine]:
 def test_an_empty_question_is_refused(engine: foveate.Engine, query: str) -> None:
     with pytest.raises(InputError, match="The query is empty"):
         engine.context(query)
+
+
+WRONG_VALUES: list[tuple[Callable[[Any], object], str]] = [
+    (lambda e: e.context(5), "query must be a text, got 5"),
+    (lambda e: e.context("x", code_query=5), "code_query must be a text, got 5"),
+    (lambda e: e.context("x", extra=5), "extra must hold texts, or mappings with a `text`, got 5"),
+    (lambda e: e.context("x", extra=[5]), "extra must hold texts, or mappings with a `text`, got 5"),
+    (lambda e: e.context("x", extra={"given": [5]}), "extra must hold texts, or mappings with a `text`, got 5"),
+    (lambda e: e.search(5), "query must be a text, got 5"),
+    (lambda e: e.search("x", limit="5"), "limit must be a whole number of at least 1, got '5'"),
+    (lambda e: e.search("x", limit=-1), "limit must be a whole number of at least 1, got -1"),
+    (lambda e: e.records(limit=0), "limit must be a whole number of at least 1, got 0"),
+    (lambda e: e.receipts.list(limit=-1), "limit must be a whole number of at least 1, got -1"),
+    (lambda e: e.receipts.sessions(limit=True), "limit must be a whole number of at least 1, got True"),
+    (lambda e: e.receipts.timeline("s", limit=None), "limit must be a whole number of at least 1, got None"),
+    (lambda e: e.inbox.list(limit=1.5), "limit must be a whole number of at least 1, got 1.5"),
+    (lambda e: e.code.search("x", limit=0), "limit must be a whole number of at least 1, got 0"),
+    (lambda e: e.receipts.get(5), "A context is named by its id, by 'last' or by itself, got 5"),
+    (lambda e: e.why(5), "item must be the id of an item, or an item of a context, got 5"),
+    (lambda e: e.remember(None), "messages must be a text, a message or a list of messages, got None"),
+    (lambda e: e.add("gotcha", "x", data="high"), "data must be a mapping of field names to values, got 'high'. Write"),
+    (lambda e: e.edit(e.add("note", "x").record.id, data="high"), "data must be a mapping of field names to values"),
+    (lambda e: foveate.open(None), "path must be a folder, the URL of a database or ':memory:', got None"),  # type: ignore[arg-type]
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "message"), WRONG_VALUES, ids=lambda value: value if isinstance(value, str) else "")
+def test_wrong_values_are_refused_with_the_rule(engine: foveate.Engine, call: Callable[[Any], object], message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        call(engine)
+
+
+def test_an_item_of_a_context_stands_for_its_id(engine: foveate.Engine) -> None:
+    engine.add("fact", "The deploy takes four minutes")
+    item = engine.context("How long does a deploy take?").items[0]
+    assert engine.why(item) == engine.why(item.id)
 
 
 @pytest.mark.parametrize("budget", [0, -5, 1.5, "many"])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from foveate.code.model import NO_CODE_MESSAGE
 from foveate.errors import InputError
+from foveate.options import check_limit, check_text
 from foveate.receipts.context import Context
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ class Code:
 
     def search(self, query: str, *, limit: int = 10) -> CodeHits:
         """Find the files and definitions that a query is about, best first."""
+        check_text(query, "query")
+        check_limit(limit)
         with self.workspace.snapshot() as snapshot:
             return snapshot.search(query, limit, limit)
 

@@ -27,6 +27,8 @@ from foveate.options import (
     NewRecordFields,
     RecordFields,
     Who,
+    check_limit,
+    check_text,
     refuse_lists,
     refuse_text,
     refuse_unknown,
@@ -54,7 +56,7 @@ from foveate.store.protocol import AddResult, ForgetResult, Hit, Reader, Store
 from foveate.store.retry import retry_interrupted
 from foveate.store.scoped import ScopedStore
 from foveate.tasks.task import with_task_id
-from foveate.types import LAST, Change, Filters, Link, Message, Record, Request, Scope
+from foveate.types import LAST, Change, Filters, Item, Link, Message, Record, Request, Scope
 
 if TYPE_CHECKING:
     from foveate.code.snapshot import Workspace
@@ -333,6 +335,8 @@ class Engine:
         **who: Unpack[Who],
     ) -> list[Hit]:
         """Find records by their words, best first."""
+        check_text(query, "query")
+        check_limit(limit)
         refuse_unknown(who, WHO, "search")
         hits = self._memory.search(query, kinds=kinds, filters=filters, limit=limit, scope=self._scope_of(who))
         return [replace(hit, record=self._memory.with_stage(hit.record)) for hit in hits]
@@ -349,6 +353,8 @@ class Engine:
         """Iterate over records, newest first."""
         refuse_text(kinds, "kinds")
         refuse_unknown(who, WHO, "records")
+        if limit is not None:
+            check_limit(limit)
         chosen = replace(filters or Filters(), kinds=tuple(kinds)) if kinds else filters
         scope = self._scope_of(who)
         return map(
@@ -427,8 +433,8 @@ class Engine:
 
     # --- explaining and feedback -------------------------------------------------------------------------------
 
-    def why(self, item: str, context: ContextRef = LAST) -> Why:
-        """Explain why an item is in a context or not."""
+    def why(self, item: str | Item, context: ContextRef = LAST) -> Why:
+        """Explain why an item is in a context or not. `item` is its id, or the item itself."""
         return self.receipts.why(item, context)
 
     def feedback(

@@ -8,7 +8,7 @@ from typing import Any
 
 from foveate.errors import Conflict, InputError
 from foveate.memory.memory import Memory
-from foveate.options import refuse_lists
+from foveate.options import check_limit, refuse_lists
 from foveate.records.kinds import CONFLICTS_WITH, LEARNED_FROM, REJECTION, RULE_KINDS
 from foveate.store.protocol import AddResult, ProjectReader, Reader
 from foveate.store.retry import retry_interrupted
@@ -43,6 +43,7 @@ class Inbox:
     @retry_interrupted
     def list(self, *, limit: int = 50) -> Sequence[Review]:
         """List what needs a decision, newest first."""
+        check_limit(limit)
         with self._memory.data.project_reader() as project:
             disputed, _ = project.page(MAX_REVIEWS, NO_FILTERS, status="disputed", after=0)
             proposed = _proposed_rules(project)

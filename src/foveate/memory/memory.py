@@ -126,6 +126,8 @@ class Memory:
     def _remade(self, record: Record, text: str | None, content: Mapping[str, Any], now: int) -> Record:
         _refuse_higher_trust(record, content.get("trust"))
         new_text = record.text if text is None else text
+        if problems := records.data_type_problems(kind_of(record.kind), content.get("data") or {}):
+            raise InputError(problems)
         carried = _carried_values(record, content, new_text=new_text != record.text)
         data = {**carried["data"], **(content.get("data") or {})}
         # A kind field that is set to None is removed.

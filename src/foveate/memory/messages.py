@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -56,6 +56,8 @@ def as_messages(messages: str | Message | Sequence[Message]) -> list[Message]:
     """Return checked messages. A plain text becomes a message of the user. Raise one error that lists every problem."""
     if isinstance(messages, str):
         return [{"role": "user", "content": messages}]
+    if not isinstance(messages, Iterable):
+        raise InputError(f"messages must be a text, a message or a list of messages, got {messages!r:.80}.")
     several = [messages] if isinstance(messages, Mapping) else list(messages)
     problems = [f"Message {n}: {problem}" for n, message in enumerate(several, 1) for problem in _problems(message)]
     if problems:

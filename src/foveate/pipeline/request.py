@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from foveate.clock import parse_time
 from foveate.errors import InputError, NotFound
-from foveate.options import CONTEXT_OPTIONS, Text, refuse_text, refuse_unknown, scope_of
+from foveate.options import CONTEXT_OPTIONS, Text, check_text, refuse_text, refuse_unknown, scope_of
 from foveate.pipeline.signals import task_text
 from foveate.pipeline.sources.tasks import newest_record
 from foveate.records import make
@@ -123,9 +123,10 @@ def _task_of(data: ScopedStore, scope: Scope, text: str) -> Record | None:
     return None
 
 
-def clean_query(query: Any) -> str:
+def clean_query(query: Any, name: str = "query") -> str:
     """Return a query without secrets and without characters that cannot be encoded."""
-    if not isinstance(query, str) or not query.strip():
+    check_text(query, name)
+    if not query.strip():
         raise InputError("The query is empty. Pass the question or request that the context is for.")
     if len(query) > MAX_QUERY_CHARS:
         raise InputError(
@@ -142,7 +143,7 @@ def replace_unencodable(text: str) -> str:
 def _code_query(query: str, task: Record | None, code_query: str | None) -> str | None:
     """Return the text for the code search: that of the call, else the task with its description; None for the query."""
     if code_query:
-        return clean_query(code_query)
+        return clean_query(code_query, "code_query")
     description = str(task.data.get("description") or "") if task else ""
     if code_query is not None or task is None or not description:
         return code_query
@@ -164,12 +165,18 @@ def extra_records(extra: Any, scope: Scope, at: int, rules: Rules) -> dict[str, 
         extra = [extra]
     groups = extra if isinstance(extra, Mapping) else {"given": extra}
     return {
-        slot: tuple(_extra_record(text, scope, at, rules) for text in ([texts] if _is_text(texts) else texts))
-        for slot, texts in groups.items()
+        slot: tuple(_extra_record(text, scope, at, rules) for text in _extra_texts(texts)) for slot, texts in groups.items()
     }
 
 
+def _extra_texts(texts: Any) -> Iterable[Any]:
+    """Return the extra texts of one slot, of which there may be only one."""
+    return texts if isinstance(texts, Iterable) and not _is_text(texts) else [texts]
+
+
 def _extra_record(text: Text, scope: Scope, at: int, rules: Rules) -> Record:
+    if not isinstance(text, str | Mapping):
+        raise InputError(f"extra must hold texts, or mappings with a `text`, got {text!r:.80}.")
     values = {"text": text} if isinstance(text, str) else dict(text)
     kind, content = values.pop("kind", "note"), values.pop("text", "")
     # A context is computed without a language model, even if the store's summarizer uses one.

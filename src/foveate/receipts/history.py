@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from foveate.code.model import CODE_ID_PREFIXES
 from foveate.errors import InputError, NotFound, SourceError
 from foveate.memory.memory import Memory
-from foveate.options import Extra
+from foveate.options import Extra, check_limit
 from foveate.pipeline.request import extra_records
 from foveate.pipeline.run import Run
 from foveate.pipeline.signals import extract_signals
@@ -32,7 +32,7 @@ from foveate.receipts.validation import Validation, validate
 from foveate.receipts.why import Why, why_candidate, why_not_considered
 from foveate.receipts.writer import ReceiptWriter
 from foveate.store.retry import retry_interrupted
-from foveate.types import LAST, Filters, Record
+from foveate.types import LAST, Filters, Item, Record
 
 if TYPE_CHECKING:
     from foveate.code.snapshot import Workspace
@@ -84,6 +84,8 @@ class Receipts:
             return self._writer.find(context.id, any_scope=True) or context.receipt
         if context == LAST:
             return self._writer.latest()
+        if not isinstance(context, str):
+            raise InputError(f"A context is named by its id, by 'last' or by itself, got {context!r:.80}.")
         receipt = self._writer.find(context)
         if receipt is None:
             raise NotFound(
@@ -101,6 +103,7 @@ class Receipts:
         after: tuple[int, str] | None = None,
     ) -> Sequence[ReceiptSummary]:
         """List past contexts, newest first. `after` is (created, id) of the last one of the previous page."""
+        check_limit(limit)
         if agent is None:
             return self._writer.summaries(limit, after, session)
         data = self._data.with_scope(replace(self._data.scope, agent=agent))
@@ -116,6 +119,7 @@ class Receipts:
     @retry_interrupted
     def sessions(self, *, limit: int = 50) -> Sequence[SessionSummary]:
         """List the sessions that contexts were computed in, the one with the latest context first."""
+        check_limit(limit)
         self.flush()
         with self._data.project_reader() as reader:
             rows = reader.receipt_sessions(limit)
@@ -124,6 +128,7 @@ class Receipts:
     @retry_interrupted
     def timeline(self, session: str, *, limit: int = 200) -> Timeline:
         """Return the latest turns of a session, oldest first, each compared with the one before, and its compactions."""
+        check_limit(limit)
         rows = self._writer.summaries(limit + 1, session=session)  # one more, to compare the first turn with
         with self._data.project_reader() as reader:
             shown_ids = reader.items_shown_by([row.id for row in rows])
@@ -136,8 +141,15 @@ class Receipts:
     # --- explaining --------------------------------------------------------------------------------------------
 
     @retry_interrupted
-    def why(self, item: str, context: ContextRef = LAST) -> Why:
-        """Explain why an item is in a context or not, even if no source returned it."""
+    def why(self, item: str | Item, context: ContextRef = LAST) -> Why:
+        """Explain why an item is in a context or not, even if no source returned it.
+
+        `item` is its id, or the item itself.
+        """
+        if isinstance(item, Item):
+            item = item.id
+        if not isinstance(item, str):
+            raise InputError(f"item must be the id of an item, or an item of a context, got {item!r:.80}.")
         item, receipt = self._full_id(item), self.get(context)
         entry = receipt.candidate(item)
         if entry is not None:

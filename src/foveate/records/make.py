@@ -298,8 +298,9 @@ _COLUMNS = (
 def _split_values(kind: Kind, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
     """Split the caller's values into columns and fields of `data`, and name those that are neither."""
     columns: dict[str, Any] = {}
-    data: dict[str, Any] = dict(values.get("data") or {})
-    problems = []
+    given = values.get("data") or {}
+    problems = data_type_problems(kind, given)
+    data: dict[str, Any] = {} if problems else dict(given)
     for name, value in values.items():
         if name == "data":
             continue
@@ -312,6 +313,14 @@ def _split_values(kind: Kind, values: Mapping[str, Any]) -> tuple[dict[str, Any]
             problems.append(f"Kind {kind.name!r} has no field {name!r}.{near(name, known)}")
     columns, wrong = _times(columns)
     return columns, data, problems + wrong
+
+
+def data_type_problems(kind: Kind, data: object) -> list[str]:
+    """Return the problem of a `data` that is not a mapping."""
+    if isinstance(data, Mapping):
+        return []
+    example = next(iter(kind.fields), "field")
+    return [f"data must be a mapping of field names to values, got {data!r:.80}. Write data={{{example!r}: ...}}."]
 
 
 def _times(columns: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
