@@ -110,6 +110,18 @@ def test_list_shows_what_each_waits_for_by_key(tasks: dict[str, str]) -> None:
     assert login.split() == [tasks["login"], "open", "Login", "model", "model"]
 
 
+def test_commands_on_records_accept_the_key_of_a_task(tasks: dict[str, str]) -> None:
+    ok("task", "done", "model", "There is a users table")
+    assert ok("show", "model") == ok("show", tasks["model"])
+    assert ok("show", "model", "--full") == ok("show", tasks["model"], "--full")
+    assert [record["id"] for record in document("undo", "model")["undone"]] == [tasks["model"]]
+    ok("context", "--task", "login")
+    assert ok("why", "login") == ok("why", tasks["login"])
+    assert document("edit", "login", "--tag", "web")["record"]["id"] == tasks["login"]
+    assert document("forget", "login", "model", "--yes")["forgotten"] == [tasks["login"], tasks["model"]]
+    assert "No record 'login'" in refused(run("show", "login"), 3)
+
+
 def test_list_by_status_readiness_and_parent(tasks: dict[str, str]) -> None:
     def ids(*args: str) -> list[str]:
         return [task["id"] for task in document("task", "list", *args)["tasks"]]

@@ -146,6 +146,15 @@ def say(text: str) -> None:
     click.echo(f"foveate: {text}", err=True)
 
 
+def record_id(engine: Engine, name: str) -> str:
+    """Return the id of the record that an id, a key or `current` names; an unknown name is returned as it is."""
+    from foveate.tasks.task import lookup  # not needed by commands that open no store
+
+    with engine.store.data.reader() as reader:
+        record = lookup(reader, name)
+    return name if record is None else record.id
+
+
 def pass_call(function: Callable[..., Any]) -> Callable[..., Any]:
     """Pass the `Call` to a command as its first argument."""
     return click.make_pass_decorator(Call)(function)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from foveate.cli import receipt_text
-from foveate.cli.call import STDIN, Call, Verb, decode_text, pass_call, read_text, say
+from foveate.cli.call import STDIN, Call, Verb, decode_text, pass_call, read_text, record_id, say
 from foveate.cli.options import (
     FILTERS,
     MORE_FILTERS,
@@ -128,13 +128,13 @@ def _say_empty(found: Context) -> None:
 def why(call: Call, item: str, context: str) -> None:
     """Explain why an item is in a context or not.
 
-    ITEM is the id of a record, or of code such as `code:PATH::NAME`. Prints its place and the parts of its score, and what
-    it lacked if it was left out. It need not have been a candidate: then the reason is a filter, no shared word, a rank
-    beyond the limit, or no section for its kind.
+    ITEM is the id or the key of a record, or the id of code, such as `code:PATH::NAME`. Prints its place and the parts of
+    its score, and what it lacked if it was left out. It need not have been a candidate: then the reason is a filter, no
+    shared word, a rank beyond the limit, or no section for its kind.
     """
     with call.open() as engine:
         receipt = engine.receipts.get(context)
-        found = engine.why(item, receipt)
+        found = engine.why(record_id(engine, item), receipt)
     if call.as_json:
         call.print_json(documents.why(found))
     else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from foveate.cli.call import Call, Verb, author_trust, is_agent, pass_call, read_text, refuse_unreadable, say
+from foveate.cli.call import Call, Verb, author_trust, is_agent, pass_call, read_text, record_id, refuse_unreadable, say
 from foveate.cli.code import search_code
 from foveate.cli.options import (
     FILTERS,
@@ -205,6 +205,7 @@ def edit(
         raise InputError("Nothing to change: pass --text, --outcome, --pin, --retire or another field.")
     new_text = None if text is None else read_text(text)
     with call.open() as engine:
+        id = record_id(engine, id)
         if settings:
             values |= parse_settings(engine.get(id).kind, settings)
         record = engine.edit(id, text=new_text, status=STATUS_OF[retire], result=result, expect_version=expect, **values)
@@ -295,11 +296,12 @@ def _record_line(record: Record, score: str) -> Line:
 def forget(call: Call, ids: tuple[str, ...], yes: bool) -> None:
     """Delete records permanently, down to the bytes of the file.
 
-    They are removed from every table, index, version and receipt, and the number of each is printed. Asks first on a
-    terminal, and needs --yes without one. `edit --retire` takes a record out of use and keeps it.
+    Each is named by its id or its key. They are removed from every table, index, version and receipt, and the number of
+    each is printed. Asks first on a terminal, and needs --yes without one. `edit --retire` takes a record out of use and
+    keeps it.
     """
-    wanted = tuple(dict.fromkeys(ids))
     with call.open() as engine:
+        wanted = tuple(dict.fromkeys(record_id(engine, id) for id in ids))
         if not yes and not _confirm_forget(engine, wanted):
             raise click.Abort
         done = engine.forget(*wanted)
@@ -330,9 +332,12 @@ def _confirm_forget(engine: Engine, ids: tuple[str, ...]) -> bool:
 @click.argument("id")
 @pass_call
 def undo(call: Call, id: str) -> None:
-    """Undo the last change to a record and its effects on other records."""
+    """Undo the last change to a record and its effects on other records.
+
+    ID is the id or the key of the record.
+    """
     with call.open() as engine:
-        undone = engine.undo(id)
+        undone = engine.undo(record_id(engine, id))
     if call.as_json:
         call.print_json(documents.undo_result(undone))
         return

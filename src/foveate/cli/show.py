@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from foveate.cli import receipt_text
-from foveate.cli.call import Call, Verb, pass_call, say
+from foveate.cli.call import Call, Verb, pass_call, record_id, say
 from foveate.cli.options import extra_option, extra_texts
 from foveate.cli.render import Line, pairs, print_lines, print_text, text_line, title, value_text, width
 from foveate.clock import iso
@@ -48,9 +48,9 @@ def show(
 ) -> None:
     """Show a record or a context; without an id, the latest context.
 
-    A record is shown with its lengths, fields, links and history. A context is shown with the use of its tokens, the reason
-    why each item is in it or not, and suggestions. Code, such as `code:PATH::NAME`, and records of other memories are
-    printed in full.
+    A record is named by its id or its key, and shown with its lengths, fields, links and history. A context is shown with
+    the use of its tokens, the reason why each item is in it or not, and suggestions. Code, such as `code:PATH::NAME`, and
+    records of other memories are printed in full.
     """
     is_context = id == LAST or id.startswith(CONTEXT_PREFIX)
     of_record = {"--history": history, "--as-of": as_of is not None}
@@ -74,9 +74,9 @@ def show(
         elif is_context:
             _show_context(call, engine, engine.receipts.get(id), full)
         elif full or ":" in id:
-            _show_full(call, engine, id)
+            _show_full(call, engine, record_id(engine, id))
         else:
-            _show_record(call, engine, id, as_of, history)
+            _show_record(call, engine, record_id(engine, id), as_of, history)
 
 
 # --- records -------------------------------------------------------------------------------------------------------
