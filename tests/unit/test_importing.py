@@ -319,6 +319,7 @@ def test_remember_stores_text_from_a_pipe_as_one_message(store: str) -> None:
     assert run("remember", "--store", store, stdin=b"Ada prefers Celsius\n").stdout == "1 stored, 0 known already\n"
     (event,) = json.loads(run("search", "Celsius", "--store", store, "--json").stdout)["hits"]
     assert (event["record"]["data"]["type"], event["record"]["trust"]) == ("user_message", "user")
+    assert "'/dev/null' is empty: it has no text to remember" in run("remember", "/dev/null", "--store", store).stderr
     assert "standard input is empty" in run("remember", "--store", store).stderr
 
 

@@ -77,7 +77,7 @@ def test_copying_again_makes_the_target_the_same(
         change(source, get(source, "note_0007", main) or made(""), "Other words")
         with there.write(main) as writer:
             strange = writer.add(made("Only in the copy", scope=main, id="zzz_1")).record
-        with pytest.raises(Conflict, match="replace=True"):
+        with pytest.raises(Conflict, match="Pass --yes to replace them"):
             copy_store(source, there)
         assert get(there, strange.id, main) == strange
         copy_store(source, there, replace=True)
@@ -201,7 +201,7 @@ def test_cached_vectors_are_replaced_by_those_of_the_copy(tmp_path: Path, way: s
 
 def test_a_store_with_records_is_restored_over_only_with_replace(source: SQLiteStore, backup: Path) -> None:
     before = stores.rows(source)
-    with pytest.raises(Conflict, match="replace=True"):
+    with pytest.raises(Conflict, match="Pass --yes to replace them"):
         restore(backup, source.path)
     assert stores.rows(source) == before
 

@@ -121,7 +121,11 @@ class _Reader:
         first_lines = list(islice(iter_lines := iter(source), MAX_DETECTION_LINES))
         lines = chain(first_lines, iter_lines)
         format = self._format if self._format != "auto" else _detect(first_lines, name)
-        problem = _problem(format, name)
+        is_empty = len(first_lines) < MAX_DETECTION_LINES and not any(raw.strip() for raw in first_lines)
+        if is_empty and self._format == "auto" and name != STDIN:
+            problem = f"{name!r} is empty: it has no text to remember."
+        else:
+            problem = _problem(format, name)
         if problem and strict:
             raise InputError(problem)
         if problem:

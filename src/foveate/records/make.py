@@ -431,7 +431,7 @@ def trust_problems(kind: Kind, trust: str | None, pinned: bool | None) -> list[s
     advice = "Read it first, then accept it with `foveate inbox accept`."
     if kind.min_trust == "agent":
         role = "is a rule" if kind.is_rule else "tells the model what to do"
-        return [f"A {kind.name} {role}, so its trust must be user or agent, got {trust!r}. Add it as a note. {advice}"]
+        return [f"Kind {kind.name!r} {role}, so its trust must be user or agent, got {trust!r}. Add it as a note. {advice}"]
     if pinned:
         return [f"A record with trust {trust!r} cannot be pinned. {advice}"]
     return []

@@ -123,7 +123,7 @@ def _needs_backup(tables: Tables, label: str, replace: bool) -> bool:
     if has_no_content(tables):
         return False
     if not replace:
-        raise Conflict(f"{label!r} holds records or receipts. Pass replace=True (`--yes`) to replace them.")
+        raise Conflict(f"{label!r} holds records or receipts. Pass --yes to replace them.")
     return True
 
 
