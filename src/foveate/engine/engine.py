@@ -47,7 +47,6 @@ from foveate.receipts.feedback import Feedback, Mark, refuse_two_marks
 from foveate.receipts.history import ContextRef, Receipts
 from foveate.receipts.parts import Notes, RefreshNote
 from foveate.receipts.refresh import DEFAULT_PRESSURE, Refresh, budget_left, judge, match_of
-from foveate.receipts.why import Why
 from foveate.records.kinds import kind_of
 from foveate.records.lifecycle import DEFAULT_THRESHOLDS, Thresholds
 from foveate.records.make import Rules
@@ -60,6 +59,7 @@ from foveate.types import LAST, Change, Filters, Item, Link, Message, Record, Re
 
 if TYPE_CHECKING:
     from foveate.code.snapshot import Workspace
+    from foveate.receipts.why import Why
     from foveate.text.embed import Embedder, Vector
     from foveate.text.summarize import LLM
 

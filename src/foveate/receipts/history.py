@@ -22,22 +22,25 @@ from foveate.pipeline.sources import Source, SourceContext
 from foveate.pipeline.sources.code_snapshot import open_snapshot
 from foveate.pipeline.sources.gather import candidates_of, requests_of
 from foveate.receipts.context import Context
-from foveate.receipts.diff import Diff, diff_of_replays
 from foveate.receipts.parts import Notes
 from foveate.receipts.receipt import Receipt
-from foveate.receipts.replay import Replay, replay
 from foveate.receipts.summary import ReceiptSummary
-from foveate.receipts.timeline import COMPACTION_EVENT_TYPE, SessionSummary, Timeline, timeline_of
-from foveate.receipts.validation import Validation, validate
-from foveate.receipts.why import Why, why_candidate, why_not_considered
 from foveate.receipts.writer import ReceiptWriter
 from foveate.store.retry import retry_interrupted
 from foveate.types import LAST, Filters, Item, Record
 
 if TYPE_CHECKING:
     from foveate.code.snapshot import Workspace
+    from foveate.receipts.diff import Diff
     from foveate.receipts.feedback import Feedback, Mark
     from foveate.receipts.metrics import ContextStats, DayMetrics, Metric
+    from foveate.receipts.replay import Replay
+    from foveate.receipts.timeline import SessionSummary, Timeline
+    from foveate.receipts.validation import Validation
+    from foveate.receipts.why import Why
+
+# A process that computes one context, such as a command, needs none of the modules that explain past ones. Their dataclasses
+# take a twentieth of its start, so methods import them.
 
 ContextRef = str | Context | Receipt
 """A past context: its id, `"last"`, the context itself, or its receipt."""
@@ -119,6 +122,8 @@ class Receipts:
     @retry_interrupted
     def sessions(self, *, limit: int = 50) -> Sequence[SessionSummary]:
         """List the sessions that contexts were computed in, the one with the latest context first."""
+        from foveate.receipts.timeline import SessionSummary
+
         check_limit(limit)
         self.flush()
         with self._data.project_reader() as reader:
@@ -128,6 +133,8 @@ class Receipts:
     @retry_interrupted
     def timeline(self, session: str, *, limit: int = 200) -> Timeline:
         """Return the latest turns of a session, oldest first, each compared with the one before, and its compactions."""
+        from foveate.receipts.timeline import COMPACTION_EVENT_TYPE, timeline_of
+
         check_limit(limit)
         rows = self._writer.summaries(limit + 1, session=session)  # one more, to compare the first turn with
         with self._data.project_reader() as reader:
@@ -146,6 +153,8 @@ class Receipts:
 
         `item` is its id, or the item itself.
         """
+        from foveate.receipts.why import why_candidate, why_not_considered
+
         if isinstance(item, Item):
             item = item.id
         if not isinstance(item, str):
@@ -164,6 +173,8 @@ class Receipts:
 
     def validate(self, context: ContextRef = LAST) -> Validation:
         """Check a context against its budget, and suggest what could be better (001)."""
+        from foveate.receipts.validation import validate
+
         return validate(self.get(context))
 
     @retry_interrupted
@@ -172,11 +183,15 @@ class Receipts:
 
         `Diff.unread` names a context whose text cannot be computed again, such as one with extra texts.
         """
+        from foveate.receipts.diff import diff_of_replays
+
         return diff_of_replays(self.replay(before), self.replay(after))
 
     @retry_interrupted
     def replay(self, context: ContextRef = LAST, *, extra: Extra = ()) -> Replay:
         """Compute a past context again from its receipt. Extra texts are not stored: pass them again."""
+        from foveate.receipts.replay import replay
+
         receipt = self.get(context)
         extra_texts = extra_records(extra, receipt.request.scope, self._data.clock(), self._data.rules)
         external = self._external_records(receipt)
@@ -245,7 +260,7 @@ class Receipts:
     @retry_interrupted
     def metrics(self) -> dict[str, Metric]:
         """Return 004's metrics over the latest contexts, each with its target."""
-        from foveate.receipts import metrics  # not needed by a command that computes a context
+        from foveate.receipts import metrics
 
         now = self._data.clock()
         summaries = self._writer.summaries(metrics.MAX_CONTEXTS)
@@ -258,7 +273,7 @@ class Receipts:
 
         They are missing if there are more contexts than are read.
         """
-        from foveate.receipts import metrics  # not needed by a command that computes a context
+        from foveate.receipts import metrics
 
         since = metrics.first_day(self._data.clock(), days)
         summaries, cut = self._writer.summaries_since(since, metrics.MAX_CONTEXTS_BY_DAY)
@@ -268,7 +283,7 @@ class Receipts:
     @retry_interrupted
     def context_stats(self) -> ContextStats:
         """Return 001's statistics over the latest contexts; without an agent in the scope, over those of every agent."""
-        from foveate.receipts import metrics  # not needed by a command that computes a context
+        from foveate.receipts import metrics
 
         agents = () if self._data.scope.agent is not None else self.agents()
         # Contexts without an agent are in the list of every agent.
