@@ -1,7 +1,7 @@
 """Copy a whole store into another, between files and PostgreSQL databases.
 
 The target is written in one transaction. Until that is complete and verified, other processes read its old content. A copy
-that is killed or fails changes nothing and can be run again. `docs/decisions/041` has the reasons.
+that is killed or fails changes nothing and can be run again. `docs/decisions/033` has the reasons.
 """
 
 from __future__ import annotations
