@@ -9,7 +9,7 @@ import click
 
 from foveate.cli.call import Call, Verb, VerbGroup, pass_call, read_text, say
 from foveate.cli.render import Line, print_lines, text_line, title
-from foveate.code.model import NO_CODE_MESSAGE
+from foveate.code.records import NO_CODE_MESSAGE
 from foveate.errors import BudgetError, InputError, SourceError
 from foveate.operations import documents
 

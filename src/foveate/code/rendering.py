@@ -9,7 +9,8 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from foveate.code.languages import fence_tag
-from foveate.code.model import IN_PARTS_SUFFIX, MODULE, RenderedLevels, Symbol
+from foveate.code.model import MODULE, RenderedLevels, Symbol
+from foveate.code.records import IN_PARTS_SUFFIX
 
 MAX_PARTS_CHARS = 24_000
 """Maximum size of the definitions that are shown of a large file: about six thousand tokens."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from foveate.code.model import NO_CODE_MESSAGE
+from foveate.code.records import NO_CODE_MESSAGE
 from foveate.errors import InputError
 from foveate.options import check_limit, check_text
 from foveate.receipts.context import Context

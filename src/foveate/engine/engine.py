@@ -6,16 +6,13 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from foveate.clock import Clock, Ids, When, new_id, now, parse_time
-from foveate.code.model import CODE_ID_PREFIXES
-from foveate.engine.code import Code
-from foveate.engine.inbox import Inbox
-from foveate.engine.store_tools import ProfileDefaults, StoreTools
-from foveate.engine.tasks import Tasks
+from foveate.code.records import CODE_ID_PREFIXES
 from foveate.errors import BudgetError, InputError
 from foveate.memory.memory import Memory
 from foveate.memory.messages import RememberResult, as_messages, remember
@@ -59,6 +56,10 @@ from foveate.types import LAST, Change, Filters, Item, Link, Message, Record, Re
 
 if TYPE_CHECKING:
     from foveate.code.snapshot import Workspace
+    from foveate.engine.code import Code
+    from foveate.engine.inbox import Inbox
+    from foveate.engine.store_tools import StoreTools
+    from foveate.engine.tasks import Tasks
     from foveate.receipts.why import Why
     from foveate.text.embed import Embedder, Vector
     from foveate.text.summarize import LLM
@@ -145,11 +146,40 @@ class Engine:
             self.receipts = Receipts(self._memory, sources=sources, root=root, workspace=workspace)
         else:
             self.receipts = receipts.for_scope(self._memory, root, workspace)
-        self.tasks = Tasks(data, self.context)
-        self.code = Code(workspace, root, self.context)
-        self.inbox = Inbox(self._memory)
-        profile = ProfileDefaults(self._shared.defaults.profile or DEFAULT_PROFILE, self._shared.pipeline.profile_dirs)
-        self.store = StoreTools(self._memory, self.receipts, profile, llm=self._shared.llm, names_projects=not self._is_view)
+        self._root = root
+
+    # The namespaces are imported on first use. A process that computes one context needs none of them, and importing them
+    # takes a tenth of its start.
+
+    @cached_property
+    def tasks(self) -> Tasks:
+        """Tasks, claims, handoffs and the stack of goals."""
+        from foveate.engine.tasks import Tasks
+
+        return Tasks(self._data, self.context)
+
+    @cached_property
+    def code(self) -> Code:
+        """Search, map, documentation and index of the project's code."""
+        from foveate.engine.code import Code
+
+        return Code(self._workspace, self._root, self.context)
+
+    @cached_property
+    def inbox(self) -> Inbox:
+        """Proposals and open questions, which wait for a person's decision."""
+        from foveate.engine.inbox import Inbox
+
+        return Inbox(self._memory)
+
+    @cached_property
+    def store(self) -> StoreTools:
+        """The store as a whole: statistics, health, maintenance, export and backup."""
+        from foveate.engine.store_tools import ProfileDefaults, StoreTools
+
+        defaults = self._shared.defaults
+        profile = ProfileDefaults(defaults.profile or DEFAULT_PROFILE, self._shared.pipeline.profile_dirs)
+        return StoreTools(self._memory, self.receipts, profile, llm=self._shared.llm, names_projects=not self._is_view)
 
     @property
     def scope(self) -> Scope:
@@ -488,7 +518,7 @@ class Engine:
     def _view(self, scope: Scope, *, personal: bool, code: bool) -> Engine:
         same_project = scope.project == self.scope.project
         other = object.__new__(Engine)
-        root = self.code.root if same_project else None
+        root = self._root if same_project else None
         workspace = self._workspace if same_project and code else None
         other._shared = replace(
             self._shared,

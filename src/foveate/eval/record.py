@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from foveate.clock import iso
-from foveate.code.model import CODE_ID_PREFIXES
+from foveate.code.records import CODE_ID_PREFIXES
 from foveate.engine import Engine
 from foveate.errors import InputError, NotFound, StoreError
 from foveate.eval.datasets.own import OPTION_FIELDS, SCOPE_FIELDS

@@ -21,7 +21,7 @@ from typing import Any, TypedDict, Unpack
 from urllib.parse import quote, unquote
 
 from foveate.clock import millis
-from foveate.code.model import CODE_ID_PREFIXES
+from foveate.code.records import CODE_ID_PREFIXES
 from foveate.errors import FoveateError, InputError, NotFound, SourceError, near
 from foveate.integrations.importers.rows import parse_millis
 from foveate.pipeline.sources.base import DEADLINE_S, SlotRequest, Source, SourceContext, excluding_filter

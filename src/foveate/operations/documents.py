@@ -490,7 +490,7 @@ def code_hits(query: str, found: CodeHits) -> dict[str, Any]:
 
 
 def _definition(hit: CodeHit) -> dict[str, Any]:
-    from foveate.code.model import symbol_id
+    from foveate.code.records import symbol_id
 
     one = hit.symbol
     place = {"id": symbol_id(one), "path": one.path, "line": one.start_line, "end": one.end_line}

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from foveate.code.model import CODE_ID_PREFIXES
+from foveate.code.records import CODE_ID_PREFIXES
 from foveate.errors import InputError, NotFound, SourceError
 from foveate.memory.memory import Memory
 from foveate.options import Extra, check_limit

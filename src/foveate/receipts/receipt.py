@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from foveate.code.model import is_shown_in_parts
+from foveate.code.records import is_shown_in_parts
 from foveate.memory.relations import KIND as RELATION
 from foveate.pipeline.request_summary import RequestSummary, summarize
 from foveate.pipeline.run import Run, text_hash

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from foveate.code.model import CODE_ID_PREFIXES
+from foveate.code.records import CODE_ID_PREFIXES
 from foveate.memory.relations import load_relation
 from foveate.pipeline.assembly import build_section, join_sections, section_pieces
 from foveate.pipeline.fill import fill_slots

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import groupby
 
-from foveate.code.model import CODE_ID_PREFIXES
+from foveate.code.records import CODE_ID_PREFIXES
 from foveate.engine import Engine
 from foveate.errors import BudgetError
 from foveate.integrations.conversation import DEFAULT_QUERY

@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from foveate.code.graph import neighbors
-from foveate.code.model import MODULE, RenderedLevels, Symbol, code_record, symbol_id
+from foveate.code.model import MODULE, RenderedLevels, Symbol
+from foveate.code.records import code_record, symbol_id
 from foveate.code.rendering import definition, direct_children, line
 from foveate.code.search import DefinitionHit
 from foveate.code.snapshot import CodeSnapshot

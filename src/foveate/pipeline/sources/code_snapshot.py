@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from foveate.code.model import NO_CODE_MESSAGE
+from foveate.code.records import NO_CODE_MESSAGE
 from foveate.errors import FoveateError
 from foveate.pipeline.sources.base import Source
 from foveate.types import Profile

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from foveate.code.docs import DocSection, ProjectConfig
 from foveate.code.graph import rank
-from foveate.code.model import RenderedLevels, code_record
+from foveate.code.model import RenderedLevels
 from foveate.code.outline import MAX_FILES, Outline, directory_outlines, outlines
+from foveate.code.records import code_record
 from foveate.code.snapshot import CodeSnapshot
 from foveate.pipeline.sources.base import SlotRequest, Source, SourceContext, base_tokens
 from foveate.pipeline.sources.files import code_query_of

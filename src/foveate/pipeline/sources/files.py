@@ -6,7 +6,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from foveate.code import rendering
-from foveate.code.model import MODULE, RenderedLevels, code_record
+from foveate.code.model import MODULE, RenderedLevels
+from foveate.code.records import code_record
 from foveate.code.snapshot import CodeSnapshot
 from foveate.pipeline.sources.base import SlotRequest, Source, SourceContext, base_tokens, limit_of
 from foveate.pipeline.sources.tasks import completed_dependencies

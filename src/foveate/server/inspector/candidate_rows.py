@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from foveate.code.model import CODE_ID_PREFIXES
+from foveate.code.records import CODE_ID_PREFIXES
 from foveate.engine import Engine
 from foveate.receipts.parts import AnyCandidate
 from foveate.receipts.receipt import Receipt

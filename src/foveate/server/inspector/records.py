@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from foveate.code.model import CODE_ID_PREFIXES
+from foveate.code.records import CODE_ID_PREFIXES
 from foveate.engine import Engine
 from foveate.errors import NotFound
 from foveate.memory.relations import ends_of, load_relation

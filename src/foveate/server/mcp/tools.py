@@ -135,7 +135,7 @@ class Tools:
     def _search_code(self, engine: Engine, query: str, kinds: list[str], limit: int) -> CallToolResult:
         if kinds:
             raise InputError("`kinds` applies to records in memory; leave it empty with where='code'.")
-        from foveate.code.model import symbol_id  # loads the parsers, which a memory without code never needs
+        from foveate.code.records import symbol_id  # loads the parsers, which a memory without code never needs
         from foveate.pipeline.sources.code import record_by_id
 
         with engine.code.workspace.snapshot() as snapshot:
