@@ -1,4 +1,4 @@
-"""The records that code becomes, and their ids. Every process imports this module, so it imports nothing else of the folder."""
+"""The records that code becomes, and their ids. Every process imports this module, so it imports nothing else from here."""
 
 from __future__ import annotations
 
