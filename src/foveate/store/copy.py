@@ -15,6 +15,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol
 
 from foveate.errors import Conflict, StoreError
+from foveate.store.protocol import NOT_EMPTY_MESSAGE
 from foveate.store.sql.queries import META_RESIDUE, META_STAMPS
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def copy_store(
     """Replace the target's content by the source's and verify it. Return the number of rows and a hash for each table."""
     with source.tables() as source_tables, target.tables(write=True) as target_tables:
         if not replace and not has_no_content(target_tables):
-            raise Conflict(f"{target.label!r} holds records or receipts. Pass --yes to replace them.")
+            raise Conflict(f"{target.label!r} {NOT_EMPTY_MESSAGE}")
         return copy_tables(source_tables, target_tables, progress=progress)
 
 

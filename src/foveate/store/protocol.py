@@ -15,6 +15,9 @@ from typing import Any, Literal, Protocol
 from foveate.store.retention import ExpiredCounts, Retention
 from foveate.types import NO_FILTERS, Change, ExpansionTerm, Filters, Link, Record, Scope
 
+NOT_EMPTY_MESSAGE = "holds records or receipts. Pass --yes to replace them (in Python: replace=True)."
+"""The rest of the error, after the name of the store, when a copy or a backup would replace what a store holds."""
+
 
 @dataclass(frozen=True, slots=True)
 class SearchGroup:

@@ -20,6 +20,7 @@ import apsw
 
 from foveate.errors import Conflict, Damaged, StoreError
 from foveate.store.copy import CopyableStore, Tables, copy_tables, has_no_content
+from foveate.store.protocol import NOT_EMPTY_MESSAGE
 from foveate.store.sql.queries import SchemaStatus, compute_schema_status
 from foveate.store.sqlite import lock
 from foveate.store.sqlite.errors import translate_errors
@@ -123,7 +124,7 @@ def _needs_backup(tables: Tables, label: str, replace: bool) -> bool:
     if has_no_content(tables):
         return False
     if not replace:
-        raise Conflict(f"{label!r} holds records or receipts. Pass --yes to replace them.")
+        raise Conflict(f"{label!r} {NOT_EMPTY_MESSAGE}")
     return True
 
 
