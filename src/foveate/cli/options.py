@@ -13,13 +13,11 @@ from typing import Annotated, Any, Literal, TypedDict, Union, get_args, get_orig
 import click
 from click.shell_completion import CompletionItem
 
-from foveate.cli.call import Call, decode_text, read_text, say
+from foveate.cli.call import Call, Function, decode_text, read_text, say
 from foveate.errors import FoveateError, InputError, near
 from foveate.options import Arg
 from foveate.records.kinds import KINDS, kind_of
 from foveate.types import Filters
-
-Function = Callable[..., Any]
 
 OptionSpec = tuple[str, str, dict[str, Any]]
 """Flag, name of the parameter, and what else `click.option` takes."""

@@ -46,7 +46,7 @@ class Kind:
     renderer: Renderer
     fields: Mapping[str, Field] = field(default_factory=dict)
     description: str = ""
-    """What its records are, as lists of kinds show it."""
+    """Describes its records in lists of kinds."""
     partition: Literal["knowledge", "events"] = "knowledge"
     is_private: bool = False
     """Its records are visible only in their own session and task: working notes and raw tool output."""

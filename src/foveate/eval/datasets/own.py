@@ -119,7 +119,7 @@ def _read_cases(file: Path) -> Iterator[tuple[str, Line, Corpus]]:
             if corpus is None:
                 raise InputError(
                     f"{location}: there are no records. Put them into the case, into a line before it or into "
-                    f"{RECORDS_FILE} beside the file, or name a store."
+                    f"{RECORDS_FILE} next to the file, or name a store."
                 )
             yield location, line, corpus
         elif of_line is None or set(line) - CORPUS_FIELDS:

@@ -132,10 +132,10 @@ def _resolve(
         if profile is None:
             return None, problems
         merged = files, profile
-    if not call:
-        if len(_merged_profiles) >= MAX_MERGED_PROFILES:
-            _merged_profiles.clear()
-        _merged_profiles[key] = merged
+        if not call:
+            if len(_merged_profiles) >= MAX_MERGED_PROFILES:
+                _merged_profiles.clear()
+            _merged_profiles[key] = merged
     profile = merged[1]
     frame = next((name.partition(".")[2] for name in names if name.startswith("frames.")), "")
     if frame:
