@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from threading import Lock
 from typing import Any
 
 from foveate.errors import InputError
@@ -34,9 +35,31 @@ def now() -> int:
     return time.time_ns() // 1_000_000
 
 
+class _RandomBits:
+    """The 80 random bits of ids: of two ids made in one millisecond by one process, the later one is larger.
+
+    Lists order records of one millisecond by id, so "newest first" holds for them too. The steps are random, so the
+    next id cannot be guessed from this one.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._at, self._bits = Lock(), -1, 0
+
+    def next(self, at: int) -> int:
+        with self._lock:
+            bits = self._bits + 1 + int.from_bytes(os.urandom(8), "big") if at == self._at else 1 << 80
+            if bits >> 80:  # a new millisecond, or the bits of this one are used up
+                bits = int.from_bytes(os.urandom(10), "big") >> 1  # half the range is left for later ids
+            self._at, self._bits = at, bits
+            return bits
+
+
+_random_bits = _RandomBits()
+
+
 def new_id(kind: str, at: int) -> str:
     """Return an id: the kind and a ULID of 26 characters, with 48 bits of time and 80 random bits."""
-    number = at << 82 | int.from_bytes(os.urandom(10), "big") << 2  # 128 bits, and two to make thirteen times ten
+    number = at << 82 | _random_bits.next(at) << 2  # 128 bits, and two to make thirteen times ten
     return f"{kind}_{''.join([_PAIRS[number >> shift & 1023] for shift in range(120, -1, -10)])}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from foveate import Engine, InputError
-from foveate.clock import parse_time
+from foveate.clock import new_id, parse_time
 from foveate.testing import engine as make_engine
 from foveate.types import NO_FILTERS, Filters
 
@@ -102,3 +103,20 @@ def test_a_record_is_read_as_of_any_form_of_time(engine: Engine) -> None:
         assert engine.get(id, as_of=time).text == "The cache runs on Redis"
     with pytest.raises(InputError, match="as_of must be a time"):
         engine.get(id, as_of="yesterday")
+
+
+def test_ids_of_one_millisecond_ascend_in_the_order_in_which_they_are_made() -> None:
+    ids = [new_id("fact", 1_700_000_000_000) for _ in range(5_000)]
+    assert ids == sorted(ids)
+    assert len(set(ids)) == len(ids)
+
+
+def test_an_id_of_a_later_millisecond_is_larger() -> None:
+    ids = [new_id("fact", 1_700_000_000_000 + n) for n in range(1_000)]
+    assert ids == sorted(ids)
+
+
+def test_threads_that_make_ids_at_once_never_make_the_same_one() -> None:
+    with ThreadPoolExecutor(8) as pool:
+        made = [id for ids in pool.map(lambda _: [new_id("fact", 1) for _ in range(500)], range(8)) for id in ids]
+    assert len(set(made)) == 4_000

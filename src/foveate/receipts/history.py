@@ -289,7 +289,7 @@ class Receipts:
         # Contexts without an agent are in the list of every agent.
         lists = [self.list(agent=agent, limit=metrics.MAX_CONTEXTS) for agent in (None, *agents)]
         summaries = {summary.id: summary for summaries in lists for summary in summaries}
-        latest = sorted(summaries.values(), key=lambda summary: (-summary.created, summary.id))
+        latest = sorted(summaries.values(), key=lambda summary: (summary.created, summary.id), reverse=True)
         return metrics.context_stats(latest[: metrics.MAX_CONTEXTS])
 
     # --- life of the object ------------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ class ChainedReader:
         records = chain.from_iterable(
             reader.recent(kinds, limit, filters, archived=archived, session=session) for reader in self._readers
         )
-        return sorted(records, key=lambda record: (-record.created, record.id))[:limit]
+        return sorted(records, key=lambda record: (record.created, record.id), reverse=True)[:limit]
 
     def sessions(self, limit: int, filters: Filters) -> dict[str, int]:
         latest: dict[str, int] = {}

@@ -103,4 +103,4 @@ def siblings(reader: Reader, task: Record, limit: int) -> list[Record]:
         completed += [record for record in page.values() if state_of(record) == "completed" and record.status == "active"]
         if len(completed) >= limit:
             break
-    return sorted(completed, key=lambda record: (-record.updated, record.id))[:limit]
+    return sorted(completed, key=lambda record: (record.updated, record.id), reverse=True)[:limit]

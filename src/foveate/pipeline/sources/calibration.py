@@ -74,7 +74,7 @@ class Calibration:
 def reviewed_decisions(decisions: Iterable[Record]) -> list[Record]:
     """Return the newest decisions with a stated confidence and an outcome."""
     known = [record for record in decisions if record.outcome in _OUTCOME_VALUE and record.confidence < 1.0]
-    return sorted(known, key=lambda record: (-record.created, record.id))[:MAX_REVIEWED]
+    return sorted(known, key=lambda record: (record.created, record.id), reverse=True)[:MAX_REVIEWED]
 
 
 def measure(decisions: Sequence[Record]) -> Calibration | None:

@@ -38,7 +38,7 @@ def _latest_records(request: SlotRequest, context: SourceContext) -> list[Record
     found = reader.recent([kind for kind in kinds if kind not in events], request.limit, filters)
     found += reader.recent(events, request.limit, filters, session=session)
     found += [record for record in reader.recent(events, request.limit, filters) if record.scope.session is None]
-    return sorted(found, key=lambda record: (-record.created, record.id))[: request.limit]
+    return sorted(found, key=lambda record: (record.created, record.id), reverse=True)[: request.limit]
 
 
 class Highlights(Source):
@@ -69,7 +69,7 @@ def _best(session: str, context: SourceContext) -> list[Record]:
     decisions = reader.recent(["decision"], MAX_HIGHLIGHTS, filters, session=session)
     found = [record for record in (*events, *decisions) if _importance(record)]
     best = sorted(found, key=lambda record: (-_importance(record), -record.created, record.id))[:MAX_HIGHLIGHTS]
-    return sorted(best, key=lambda record: (-record.created, record.id)) or events[:1]
+    return sorted(best, key=lambda record: (record.created, record.id), reverse=True) or events[:1]
 
 
 def _importance(record: Record) -> int:

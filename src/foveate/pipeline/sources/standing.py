@@ -134,4 +134,4 @@ def _open_threads(request: SlotRequest, context: SourceContext) -> list[Record]:
     tagged = reader.recent(("note", "question"), request.limit, replace(filters, tags=(THREAD_TAG,)))
     questions = reader.recent(("question",), request.limit, filters) if session else []
     found = {record.id: record for record in (*tagged, *(q for q in questions if q.scope.session == session))}
-    return sorted(found.values(), key=lambda record: (-record.created, record.id))
+    return sorted(found.values(), key=lambda record: (record.created, record.id), reverse=True)

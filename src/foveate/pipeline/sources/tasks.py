@@ -111,7 +111,7 @@ def completed_dependencies(reader: Reader, tasks: Sequence[str]) -> list[Record]
     """Return the completed tasks on which some tasks depend, the latest first."""
     ids = [link.dst for link in reader.links(tasks, [DEPENDS_ON])]
     found = [record for record in reader.get(ids).values() if state_of(record) == "completed" and record.status == "active"]
-    return sorted(found, key=lambda record: (-record.updated, record.id))
+    return sorted(found, key=lambda record: (record.updated, record.id), reverse=True)
 
 
 def _learned(reader: Reader, tasks: Sequence[Record]) -> Iterator[tuple[Record, Record]]:

@@ -146,7 +146,7 @@ def _handoffs(reader: Reader, tasks: Sequence[str]) -> dict[str, list[Record]]:
     links = reader.links(tasks, [HANDOFF_OF], incoming=True) if tasks else []
     records = reader.get([link.src for link in links]) if links else {}
     found: dict[str, list[Record]] = defaultdict(list)
-    for record in sorted(records.values(), key=lambda record: (-record.created, record.id)):
+    for record in sorted(records.values(), key=lambda record: (record.created, record.id), reverse=True):
         for link in links:
             if link.src == record.id:
                 found[link.dst].append(record)

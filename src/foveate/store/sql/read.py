@@ -90,7 +90,7 @@ class ReadTransaction:
             query, params["in_session"] = f"{query}_of_session", session
         # One query for each kind: each reads its own range of an index and stops at the limit.
         records = [record for kind in kinds for record in self._records(query, kind=kind, **params)]
-        return sorted(records, key=lambda record: (-record.created, record.id))[:limit]
+        return sorted(records, key=lambda record: (record.created, record.id), reverse=True)[:limit]
 
     def most_salient(self, kinds: Sequence[str], limit: int, filters: Filters) -> list[Record]:
         """Return the active records of these kinds with the highest salience, newer ones first among equals."""
