@@ -123,7 +123,7 @@ def test_another_project_sees_nothing(shared_guarded: Guarded, hidden_ids: list[
         body = {} if method != "get" else None
         answer = shared_guarded.client.request(method, filled(path, id), headers=headers, json=body)
         assert answer.status_code < 500 or answer.status_code == 501
-        for word in ("Postgres", "6379", "production", "Hidden"):
+        for word in ("Postgres", "Redis runs", "production", "Hidden"):
             assert word not in answer.text, (id, answer.text)
         if "{id}" in path and method == "get":
             assert answer.status_code == 404
