@@ -166,6 +166,14 @@ def test_few_blocks_are_left_out() -> None:
     assert len(left_out) <= MAX_NOTEST, f"{len(left_out)} blocks say notest, at most {MAX_NOTEST} may: {left_out}"
 
 
+@pytest.mark.parametrize("page", existing("README.md"), ids=name_of)
+def test_pages_for_users_describe_what_is_there(page: Path) -> None:
+    """Only the requirements and the decisions may say that something is planned."""
+    if page != SPECS and page.parent.name != "decisions":
+        promised = re.findall(r"(?:is|are) (?:planned|not yet built|not yet supported)|coming soon", page.read_text("utf-8"))
+        assert promised == []
+
+
 def broken_links(page: Path) -> list[str]:
     """The relative links of a page that lead nowhere."""
     broken = []

@@ -587,6 +587,17 @@ def test_a_dry_run_leaves_no_receipt(asked: dict[str, str]) -> None:
     assert [line["id"] for line in document("log")["contexts"]] == [asked["context"]]
 
 
+def test_records_and_contexts_are_listed_and_a_receipt_is_printed_and_validated(asked: dict[str, str]) -> None:
+    newest_first = [line.split()[0] for line in ok("search").splitlines()]
+    assert asked["fact"] in newest_first
+    assert [line.split()[0] for line in ok("search", " ").splitlines()] == newest_first, "an empty query is no query"
+    assert ok("log").splitlines()[1].startswith(asked["context"])
+    printed = ok("show", "last")
+    assert asked["context"] in printed
+    assert "Suggestions" in printed
+    assert {"valid", "breakdown", "warnings", "suggestions"} <= document("show")["validation"].keys()
+
+
 def test_unknown_context_is_not_found() -> None:
     assert run("show", "ctx_nothing", "--replay").exit_code == 3
     assert run("why", "x").exit_code == 3
@@ -808,6 +819,12 @@ def test_stats_count_by_kind_and_status(known: dict[str, str]) -> None:
     assert "1 superseded" in ok("stats")
 
 
+def test_stats_of_a_new_store_report_nothing_as_missed(asked: dict[str, str]) -> None:
+    printed = ok("stats")
+    assert "measured, too few" in printed
+    assert "missed" not in printed
+
+
 def test_doctor_says_what_it_looked_at(known: dict[str, str]) -> None:
     found = document("doctor")
     assert found["ok"] is True
@@ -917,6 +934,14 @@ def test_import_of_a_bad_line_names_the_line_and_writes_nothing(tmp_path: Path) 
     assert result.exit_code == 2
     assert "Line 2" in result.stderr
     assert document("stats")["records"] == {}
+
+
+def test_import_of_a_database_says_how_to_restore_it(known: dict[str, str]) -> None:
+    ok("store", "backup", "monday.db")
+    for args in (("monday.db",), ("-",)):
+        result = run("store", "import", *args, stdin=Path("monday.db").read_bytes())
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert "is a database, not an export. `foveate store restore " in result.stderr
 
 
 @pytest.mark.slow

@@ -103,6 +103,7 @@ def test_folder_that_is_no_repository_is_looked_at_once_it_is_indexed(tmp_path: 
     for verb in (("code", "map"), ("code", "docs"), ("search", "--code", "greet")):
         assert "`foveate init --code` makes it one" in refused(run(*at, *verb), 2)
     ok("init", *at)
+    ok("doctor", *at)  # no command that only lists makes later contexts read code
     assert "def greet(name)" not in ok(*at, "context", "greet somebody")
     ok("init", "--code", *at)
     assert "greet.py" in ok(*at, "code", "map")

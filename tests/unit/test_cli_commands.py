@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 
 import click
@@ -13,6 +14,9 @@ from cli_kit import run
 from foveate.cli import cli
 from foveate.cli.call import Call, Verb, VerbGroup, pass_call
 from foveate.cli.commands import COMMANDS, EXAMPLES, MODULES, OTHER_WORDS, SUMMARIES
+from foveate.engine import Engine
+from foveate.engine.inbox import Inbox
+from foveate.options import ContextOptions, RecordFields, TaskFields
 
 
 def leaves(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
@@ -62,6 +66,8 @@ def test_help_lists_every_command() -> None:
         (("serach", "x"), " Did you mean 'search'?"),
         (("task", "lst"), " Did you mean 'task list'?"),
         (("recall", "x"), " Did you mean 'context' or 'search'?"),
+        (("get", "x"), " Did you mean 'show' or 'context'?"),
+        (("remembr", "x"), " Did you mean 'remember'?"),
         (("list",), " Did you mean 'search' or 'task list'?"),
         (("delete", "x"), " Did you mean 'forget'?"),
         (("frobnicate",), ""),
@@ -79,6 +85,56 @@ def test_unknown_command_names_what_was_meant_or_nothing(args: tuple[str, ...], 
 def test_words_of_other_programs_lead_to_commands_that_exist() -> None:
     assert not set(OTHER_WORDS) & set(MODULES)
     assert {path for paths in OTHER_WORDS.values() for path in paths} <= set(SUMMARIES)
+
+
+def flags(command: click.Command) -> dict[str, click.Option]:
+    """Return the options of a command by flag."""
+    return {flag: param for param in command.params if isinstance(param, click.Option) for flag in param.opts}
+
+
+def test_a_dry_run_the_wish_not_to_be_asked_and_a_check_have_one_flag_each() -> None:
+    """`--dry-run` only reports, `--yes` does not ask, `--check` exits with 1 if something is due. Nothing else says so."""
+    help_of = {(flag, path): option.help or "" for path, command in leaves(cli) for flag, option in flags(command).items()}
+    others = {"--apply", "--force", "--replace", "--no-input", "--confirm", "--preview", "--what-if"}
+    assert not others & {flag for flag, _ in help_of}
+    for (flag, path), text in help_of.items():
+        if flag == "--dry-run":
+            assert re.search(r"\b(Only|none|no|not)\b", text), path
+        if flag == "--yes":
+            assert re.search(r"Do not ask|without ask", text), path
+        if flag == "--check":
+            assert re.search(r"exit with 1", text), path
+
+
+def test_an_option_has_the_name_of_the_librarys_field() -> None:
+    """`acceptance_criteria` is `--acceptance-criteria`. An option that repeats has the singular of its field's name."""
+    commands = dict(leaves(cli))
+    plurals = {"--file": "files", "--step": "steps", "--tag": "tags", "--entity": "entities", "--path": "paths"}
+    for path, fields, others in (
+        ("context", ContextOptions, {"filters", "overrides", "now"}),
+        ("task add", TaskFields, set()),
+        ("task edit", TaskFields, set()),
+        ("add", RecordFields, {"summary", "micro", "valid_from", "valid_to", "data", "pinned"}),
+        ("edit", RecordFields, {"summary", "micro", "valid_from", "valid_to", "data", "pinned"}),
+    ):
+        names = {plurals.get(flag, flag.removeprefix("--").replace("-", "_")) for flag in flags(commands[path])}
+        assert fields.__annotations__.keys() - others <= names, path
+
+
+def test_the_scope_of_a_call_has_four_options_and_none_is_called_scope() -> None:
+    """Whose records it is about; `install --global` and `token create --allow` have words of their own."""
+    for path, command in leaves(cli):
+        assert "--scope" not in flags(command), path
+        if isinstance(command, Verb) and command.scoped:
+            assert {"--user", "--agent", "--session", "--task"} <= flags(command).keys(), path
+
+
+def test_a_verb_has_one_name_on_the_command_line_and_in_python() -> None:
+    same = {"context", "remember", "add", "search", "edit", "forget", "why", "undo", "link", "check", "feedback"}
+    assert same <= SUMMARIES.keys()
+    assert same <= set(dir(Engine))
+    assert {"accept", "reject", "answer"} <= set(dir(Inbox))
+    assert {"compute", "recall", "why-not", "outcome", "compact", "handoff"} & SUMMARIES.keys() == set()
 
 
 def sample() -> click.Group:

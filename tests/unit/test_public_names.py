@@ -13,7 +13,11 @@ import pytest
 
 import foveate
 from foveate import errors
+from foveate.engine.code import Code
+from foveate.engine.inbox import Inbox
+from foveate.engine.store_tools import StoreTools
 from foveate.engine.tasks import Tasks
+from foveate.receipts.history import Receipts
 from foveate.records.kinds import KINDS
 from worlds import open_engine
 
@@ -66,10 +70,35 @@ def test_the_engine_has_one_name_for_each_use() -> None:
         assert sorted(name for name in dir(engine) if not name.startswith("_")) == sorted(ENGINE)
 
 
+PARTS = (foveate.Engine, Tasks, Code, Receipts, Inbox, StoreTools)
+
+
 def test_every_public_method_says_what_it_does() -> None:
-    for part in (foveate.Engine, Tasks):
+    for part in PARTS:
         for name, method in inspect.getmembers(part, inspect.isfunction):
             assert name.startswith("_") or inspect.getdoc(method), name
+
+
+def test_no_public_method_takes_any_options_or_returns_a_dictionary() -> None:
+    """A type checker knows every option and every field of a result."""
+    for part in PARTS:
+        for name, method in inspect.getmembers(part, inspect.isfunction):
+            if not name.startswith("_"):
+                signature = inspect.signature(method)
+                assert "Any" not in str(signature.return_annotation), name
+                for parameter in signature.parameters.values():
+                    assert parameter.kind is not parameter.VAR_KEYWORD or "Unpack[" in str(parameter.annotation), name
+
+
+def test_a_context_prints_as_its_text_and_its_items_have_kind_and_text() -> None:
+    with open_engine() as engine:
+        added = engine.add("fact", "Deploys happen on Tuesdays")
+        assert added.id == added.record.id
+        context = engine.context("When do deploys happen?")
+        assert str(context) == context.text
+        assert "\n" not in repr(context)
+        (item,) = context.items
+        assert (item.id, item.kind, item.record.text) == (added.id, "fact", "Deploys happen on Tuesdays")
 
 
 def test_tasks_and_open_take_the_documented_names() -> None:

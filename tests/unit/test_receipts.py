@@ -315,10 +315,17 @@ def test_an_unknown_id_is_not_found(engine: foveate.Engine) -> None:
         engine.why("fact_99", context)
 
 
-def test_why_not_of_something_that_is_there_is_why(engine: foveate.Engine) -> None:
-    id = engine.add("fact", "The deploy is slow").record.id
+def test_why_answers_for_every_record_and_points_to_no_command(engine: foveate.Engine) -> None:
+    """One call, with the item first: for what is shown, for what no source returned, and NotFound only for an unknown id."""
+    shown = engine.add("fact", "The deploy is slow").record.id
+    other = engine.add("fact", "The office is in Oslo").record.id
     context = engine.context("Why is the deploy slow?")
-    assert engine.why(id, context) == engine.why(id, context)
+    assert (engine.why(shown).included, engine.why(shown).reason) == (True, "")
+    assert engine.why(shown, context) == engine.why(shown, "last") == engine.why(shown)
+    assert (engine.why(other).included, engine.why(other).reason) == (False, "no shared term")
+    with pytest.raises(NotFound) as error:
+        engine.why("fact_99")
+    assert "`" not in str(error.value)
 
 
 # --- diff ----------------------------------------------------------------------------------------------------------

@@ -245,15 +245,15 @@ def search(call: Call, query: str | None, code: bool, files: bool, filters: Filt
     They are found by words and meaning. QUERY `-` reads stdin. `foveate search --kind entity` lists the newest entities.
     With --code, each line has the relevance of a definition, where it is, its name, and why it was found.
     """
-    text = None if query is None else read_text(query).encode("utf-8", "replace").decode().replace("\x00", " ")
+    text = "" if query is None else read_text(query).encode("utf-8", "replace").decode().replace("\x00", " ")
     if code or files:
         if filters:
             raise InputError("--kind, --tag, --since and --until select records; --code and --files find code.")
-        if text is None:
+        if not text.strip():
             raise InputError("--code and --files need a QUERY. `foveate code map` shows the whole repository.")
         search_code(call, text, limit, files)
         return
-    if text is None:
+    if not text.strip():
         _list_newest(call, filters, limit)
         return
     with call.open() as engine:
