@@ -103,11 +103,11 @@ def test_known_key_changes_nothing_and_says_so(tasks: dict[str, str]) -> None:
     assert document("task", "show", "login")["task"]["name"] == "Login"
 
 
-def test_list_shows_what_each_waits_for_by_key(tasks: dict[str, str]) -> None:
+def test_list_shows_keys_and_what_each_task_waits_for(tasks: dict[str, str]) -> None:
     head, model, login = ok("task", "list").splitlines()
-    assert head.split() == ["id", "status", "name", "depends", "on", "waiting", "for"]
-    assert model.split() == [tasks["model"], "open", "User", "model"]
-    assert login.split() == [tasks["login"], "open", "Login", "model", "model"]
+    assert head.split() == ["id", "key", "status", "name", "depends", "on", "waiting", "for"]
+    assert model.split() == [tasks["model"], "model", "open", "User", "model"]
+    assert login.split() == [tasks["login"], "login", "open", "Login", "model", "model"]
 
 
 def test_commands_on_records_accept_the_key_of_a_task(tasks: dict[str, str]) -> None:

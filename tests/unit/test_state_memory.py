@@ -8,7 +8,7 @@ import pytest
 
 import foveate
 from foveate.engine import Engine
-from foveate.errors import InputError, NotFound
+from foveate.errors import Conflict, InputError, NotFound
 from foveate.memory.backfill import embed_missing
 from foveate.records.make import Rules
 from foveate.store.protocol import Query, SearchGroup, StoredReceipt
@@ -32,6 +32,24 @@ def test_record_that_was_confirmed_can_be_edited() -> None:
         confirmed = memory.add("fact", "said TWICE").record
         edited = memory.edit(confirmed.id, salience=0.9)
         assert (edited.data["confirmations"], edited.salience) == (1, 0.9)
+
+
+def test_an_edit_that_changes_nothing_makes_no_version() -> None:
+    with engine() as memory:
+        old = memory.add("fact", "The port was 80", subject="api", attribute="port", tags=["ops"]).id
+        id = memory.add("fact", "The port is 443", subject="api", attribute="port", tags=["ops"], data={"core": True}).id
+        for same in (
+            memory.edit(id, text="The port is 443"),
+            memory.edit(id, text=" The port is 443 ", tags=["ops"], status="active"),
+            memory.edit(id, data={"core": True}, pinned=False, expect_version=1),
+        ):
+            assert same.version == 1
+        assert [change.verb for change in memory.history(id)] == ["add"]
+        assert memory.get(old).status == "superseded"
+        with pytest.raises(Conflict):
+            memory.edit(id, text="The port is 443", expect_version=7)
+        versions = [memory.edit(id, outcome="success").version for _ in range(2)]
+        assert versions == [2, 3], "an outcome counts as a use each time"
 
 
 def test_undo_restores_the_vector_with_the_text() -> None:

@@ -306,15 +306,20 @@ def import_(call: Call, file: str) -> None:
     stops the import; batches before it are kept. `foveate remember FILE` reads transcripts and files of other programs.
     """
     with call.open() as engine, click.open_file(file, "rb") as source:
-        imported = engine.store.import_lines(_decoded_lines(source))
+        imported = engine.store.import_lines(_decoded_lines(source, file))
     if call.as_json:
         call.print_json(asdict(imported))
     else:
         click.echo(f"{imported.added} added, {imported.known} known already, {imported.links} links")
 
 
-def _decoded_lines(source: Iterable[bytes]) -> Iterator[str]:
+def _decoded_lines(source: Iterable[bytes], file: str) -> Iterator[str]:
     for number, raw in enumerate(source, 1):
+        if number == 1 and raw.startswith(SQLITE_HEADER):
+            raise InputError(
+                f"{file!r} is a database, not an export. `foveate store restore FILE` replaces this store by it. To add its "
+                "records here, restore it into another folder with --store, and export them there."
+            )
         yield decode_text(raw, f"line {number}")
 
 

@@ -139,10 +139,18 @@ def list_(call: Call, status: TaskStatus | None, ready: bool, parent: str | None
     def names(ids: Iterable[str]) -> str:
         return ", ".join(keys[id] for id in ids)
 
+    heads = ("id", "key", "status", "name", "depends on", "waiting for")
     rows = [
-        (each.id, each.status, cut(each.name, NAME_WIDTH), names(each.depends_on), names(each.waiting_for)) for each in found
+        (
+            each.id,
+            each.record.key or "",
+            each.status,
+            cut(each.name, NAME_WIDTH),
+            names(each.depends_on),
+            names(each.waiting_for),
+        )
+        for each in found
     ]
-    heads = ("id", "status", "name", "depends on", "waiting for")
     print_lines(table(heads, rows, left=len(heads), styles=["cyan"] * len(rows)))
 
 

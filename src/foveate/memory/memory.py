@@ -394,6 +394,9 @@ class Memory:
         with self.data.writer_of(self.get(id)) as writer:
             record = writer.get([id])[id]
             after = records.finish(changed(record, self.data.clock()), self.data.rules)
+            is_same = replace(after, updated=record.updated) == record
+            if is_same and expect_version in (None, record.version):
+                return record
             return writer.change(
                 after, verb, expect_version=expect_version, vector=vector if after.text != record.text else None
             )
