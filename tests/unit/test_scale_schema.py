@@ -41,6 +41,15 @@ def test_every_query_on_state_names_its_project(dialect: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
+def test_no_dialect_replaces_a_shared_query(dialect: str) -> None:
+    shared, own = (
+        re.findall(r"^-- name: (\w+)$", (queries.SQL_DIR / folder / "queries.sql").read_text("utf-8"), re.MULTILINE)
+        for folder in ("sql", dialect)
+    )
+    assert sorted((*shared, *own)) == sorted(queries.load(dialect))
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
 def test_no_table_refers_to_another(dialect: str) -> None:
     assert not re.search(r"\breferences\b|foreign key", schema(dialect), re.IGNORECASE)
 

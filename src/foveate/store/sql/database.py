@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 
 class Database(Protocol):
-    """A database driver, inside one open transaction. It knows each query of its dialect's `queries.sql` by name."""
+    """A database driver, inside one open transaction. It knows each query of its dialect by name."""
 
     def fetch_all(self, query: str, params: Mapping[str, Any] | Sequence[Any] = ...) -> list[tuple[Any, ...]]: ...
     def execute(self, query: str, params: Mapping[str, Any] | Sequence[Any] = ...) -> int:

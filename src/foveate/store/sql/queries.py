@@ -1,7 +1,4 @@
-"""Loads named queries and migrations from `.sql` files, and compares the schema of a store with this version's.
-
-`{name}` in a query stands for the text of another query in the same file.
-"""
+"""Loads named queries and migrations from `.sql` files, and compares the schema of a store with this version's."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from foveate.records.kinds import RENDERER_VERSION
 from foveate.text import analysis
 
 SQL_DIR = files("foveate.store")
-"""Holds a folder for each dialect, with `queries.sql` and numbered `migrations/`."""
+"""Holds `sql/queries.sql`, and a folder for each dialect with its own `queries.sql` and numbered `migrations/`."""
 
 META_SECRET = "secret"
 """Name in `meta` of a random value, drawn when the store is created. Quote tags are derived from it, so it never changes."""
@@ -28,20 +25,21 @@ META_STAMPS = ("analyser", "renderer", "counter", META_SECRET)
 """Names in `meta` of what the rows depend on: how they were indexed and counted, and the secret. A copy takes them along."""
 
 _QUERY_HEADER = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
-_QUERY_REFERENCE = re.compile(r"\{(\w+)\}")
+_QUERY_REFERENCE = re.compile(r"\{(\w+)(?: ([^{}]+))?\}")
 _COMMENT = re.compile(r"^--.*\n", re.MULTILINE)
 
 
 @lru_cache(maxsize=4)
 def load(dialect: str) -> dict[str, str]:
-    """Return every query of a dialect by name, with its references filled in."""
-    text = (SQL_DIR / dialect / "queries.sql").read_text("utf-8")
-    parts = _QUERY_HEADER.split(text)[1:]
-    # Comments are removed, because a `?` or a `:name` in one would be taken for a parameter.
-    raw = {name: _COMMENT.sub("", body).strip() for name, body in zip(parts[::2], parts[1::2], strict=True)}
+    """Return every query of a dialect by name, the shared ones included, with all references filled in."""
+    raw: dict[str, str] = {}
+    for folder in ("sql", dialect):
+        parts = _QUERY_HEADER.split((SQL_DIR / folder / "queries.sql").read_text("utf-8"))[1:]
+        # Comments are removed, because a `?` or a `:name` in one would be taken for a parameter.
+        raw |= {name: _COMMENT.sub("", body).strip() for name, body in zip(parts[::2], parts[1::2], strict=True)}
 
     def fill(body: str) -> str:
-        return _QUERY_REFERENCE.sub(lambda match: fill(raw[match[1]]) if match[1] in raw else match[0], body)
+        return _QUERY_REFERENCE.sub(lambda match: fill(raw[match[1]].replace("{}", match[2] or "")), body)
 
     return {name: fill(body) for name, body in raw.items()}
 

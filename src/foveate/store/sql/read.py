@@ -1,6 +1,6 @@
 """Reads a SQL store: records, links, history, receipts and statistics of one scope.
 
-The queries are in each dialect's `queries.sql`; everything else about reading is here, once for every database.
+The queries are in `queries.sql`, and what differs in a dialect in its own; everything else about reading is here.
 """
 
 from __future__ import annotations
@@ -260,7 +260,7 @@ class ReadTransaction:
     def _event_cutoffs(self, retention: Retention, now: int) -> dict[str, int]:
         """Return two times: events before the first are too old, events before the second are beyond the number to keep."""
         max_events = retention.events
-        rows = self._fetch("oldest_event_to_keep", max_events=max_events) if max_events else []
+        rows = self._fetch("oldest_event_to_keep", newer_events=max_events - 1) if max_events else []
         return {"before": retention.events_cutoff(now), "surplus_before": rows[0][0] if rows else 0}
 
     def _expired_receipts(self, retention: Retention, now: int) -> list[str]:
