@@ -95,7 +95,6 @@ CODE_STAGES = (
     Component("stage names vote", stage=("foveate.code.search", "_named_definitions", _return_empty_dict)),
     Component("stage paths vote", stage=("foveate.code.search", "_file_votes", _return_two_dicts)),
     Component("stage traces vote", stage=("foveate.code.search", "_trace_votes", _return_two_dicts)),
-    Component("stage history", stage=("foveate.code.search", "_boost_by_history", lambda files, *_: files)),
 )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
@@ -213,33 +212,16 @@ def test_no_more_is_given_than_asked_for(ask: Ask, tmp_path: Path) -> None:
     assert found.definitions == everything.definitions[:2]
 
 
-# --- ties, history, and names that several definitions share ---------------------------------------------------------
+# --- ties, and names that several definitions share ---------------------------------------------------------
 
-DATE = "2026-03-01T12:00:00+00:00"
 VOUCHER = "def expiry(voucher):\n    return voucher.until\n"
-"""The same definition in several files: what remains to tell them apart is where they stand and what git knows of them."""
+"""The same definition in several files: what remains to tell them apart is where they stand."""
 
 
 def write(root: Path, files: Mapping[str, str]) -> None:
     for path, text in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text, "utf-8")
-
-
-def commit(root: Path, *paths: str) -> None:
-    identity = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
-    env = {**os.environ, "GIT_AUTHOR_DATE": DATE, "GIT_COMMITTER_DATE": DATE}
-    for arguments in (("add", *paths), ("commit", "-q", "-m", "Change")):
-        subprocess.run(["git", *identity, *arguments], cwd=root, env=env, check=True)
-
-
-def edit_and_commit(root: Path, *paths: str) -> None:
-    """Two commits that leave the files as they were."""
-    before = {path: (root / path).read_text("utf-8") for path in paths}
-    write(root, {path: f"# edited\n{text}" for path, text in before.items()})
-    commit(root, *paths)
-    write(root, before)
-    commit(root, *paths)
 
 
 @pytest.fixture
@@ -270,26 +252,6 @@ def test_equals_in_one_file_come_in_order_of_their_lines(root: Path) -> None:
     write(root, {"shop/a.py": f"{VOUCHER}\n\n{VOUCHER}\n\n{VOUCHER}"})
     lines = [hit.symbol.start_line for hit in find(root, "voucher until").definitions if hit.symbol.name]
     assert lines == [1, 5, 9]
-
-
-def test_of_two_equal_files_the_one_that_changes_these_days_comes_first(root: Path) -> None:
-    write(root, {"shop/a.py": VOUCHER, "shop/b.py": VOUCHER})
-    commit(root, ".")
-    assert paths(find(root, "voucher until")) == ["shop/a.py", "shop/b.py"]
-    edit_and_commit(root, "shop/b.py")
-    hits = find(root, "voucher until")
-    assert paths(hits) == ["shop/b.py", "shop/a.py"]
-    assert names(hits) == ["shop/b.py::expiry", "shop/a.py::expiry"]
-
-
-def test_of_two_equal_files_the_one_that_changes_together_with_the_best_comes_first(root: Path) -> None:
-    redeem = "def redeem(voucher, price):\n    return price - voucher.discount\n"
-    write(root, {"shop/a.py": VOUCHER, "shop/b.py": VOUCHER, "shop/redeem.py": redeem})
-    commit(root, ".")
-    edit_and_commit(root, "shop/a.py")  # both change as often
-    edit_and_commit(root, "shop/b.py", "shop/redeem.py")
-    hits = find(root, "redeem the discount of a voucher")
-    assert paths(hits) == ["shop/redeem.py", "shop/b.py", "shop/a.py"]
 
 
 @pytest.mark.parametrize(("number", "vote"), [(1, 1.0), (4, 0.5), (15, 0.2582), (16, 0.0)])

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from foveate.code import postings
 from foveate.code.database import ReadTransaction
-from foveate.code.git_history import GitHistory
 from foveate.code.indexing import gc_disabled
 from foveate.code.model import Role, Symbol
 from foveate.code.postings import DocumentStats
@@ -66,8 +65,6 @@ class IndexCache:
     table: FileTable | None = None
     most_referenced: tuple[int, list[tuple[Symbol, float]]] | None = None
     """The limit that was asked for, and the definitions."""
-    history: tuple[str, GitHistory] | None = None
-    """The commit and the history before it. It outlives the generation: most edits come between two commits."""
     results: dict[str, dict[Any, Any]] = field(default_factory=dict)
     """Name of the lookup -> keys -> results; None if there is no result."""
     size: int = 0

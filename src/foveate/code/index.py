@@ -97,7 +97,7 @@ class CodeIndex:
         transaction = self._db.begin_read()
         with self._cache_lock:
             if self._cache.generation != transaction.generation:
-                self._cache = IndexCache(transaction.generation, history=self._cache.history)
+                self._cache = IndexCache(transaction.generation)
             return IndexReader(transaction, self._cache)
 
     def clear(self) -> None:

@@ -15,7 +15,6 @@ from typing import Any
 from foveate.code import postings
 from foveate.code.cache import FileTable, IndexCache, cached_lookup, read_table
 from foveate.code.database import ReadTransaction
-from foveate.code.git_history import GitHistory, loads
 from foveate.code.model import MODULE, Exclusion, Symbol
 from foveate.code.postings import PostingKind
 
@@ -56,14 +55,6 @@ class IndexReader:
                 if cache.table is None:
                     cache.table = read_table(self._db)
         return cache.table
-
-    def history(self) -> GitHistory:
-        """Return what the latest commits say about the files."""
-        head = str(self._db.meta("head"))
-        if self.cache.history is None or self.cache.history[0] != head:
-            packed = self._db.meta("history")
-            self.cache.history = (head, loads(packed) if packed else GitHistory())
-        return self.cache.history[1]
 
     def exclusions(self) -> list[Exclusion]:
         """Return the paths that are not indexed, each with the reason."""

@@ -10,7 +10,7 @@ import gc
 import json
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,7 +21,6 @@ from foveate.code import postings
 from foveate.code.database import IndexDatabase
 from foveate.code.file_text import FileText
 from foveate.code.git_files import MTIME_GRANULARITY_NS
-from foveate.code.git_history import read_git_history
 from foveate.code.languages import language_of
 from foveate.code.model import MODULE, Definition, Exclusion, FoundFile, ParsedFile
 from foveate.code.parse import parse
@@ -127,11 +126,9 @@ def update_index(
         generation = db.generation
         changes = detect_changes(db, walked, checked_paths)
     exclusions = dict(db.fetch_all("SELECT path, reason FROM aside WHERE mtime IS NULL"))
-    if db.meta("head") != walked.head_commit or exclusions != {
-        exclusion.path: exclusion.reason for exclusion in reversed(walked.exclusions)
-    }:
+    if exclusions != {exclusion.path: exclusion.reason for exclusion in reversed(walked.exclusions)}:
         with db.write_transaction():
-            _save_walk(db, walked)
+            _save_exclusions(db, walked.exclusions)
     return result
 
 
@@ -417,12 +414,9 @@ def _merge(db: IndexDatabase) -> None:
     db.execute("INSERT INTO segments VALUES (?, ?, ?, ?)", (number, *(column.tobytes() for column in columns)))
 
 
-def _save_walk(db: IndexDatabase, walked: WalkResult) -> None:
-    """Store the exclusions of the walk, and the history up to the current commit."""
+def _save_exclusions(db: IndexDatabase, exclusions: Iterable[Exclusion]) -> None:
+    """Store the exclusions of a walk."""
     db.execute("DELETE FROM aside WHERE mtime IS NULL")
-    rows = ((exclusion.path, exclusion.reason) for exclusion in walked.exclusions)
+    rows = ((exclusion.path, exclusion.reason) for exclusion in exclusions)
     db.executemany("INSERT OR IGNORE INTO aside VALUES (?, ?, NULL, NULL)", rows)
-    if db.meta("head") != walked.head_commit:
-        db.set_meta("history", read_git_history(db.root, walked.head_commit).dumps() if walked.used_git else None)
-        db.set_meta("head", walked.head_commit)
     db.allocate_ids("generation")

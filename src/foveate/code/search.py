@@ -17,7 +17,6 @@ from heapq import nsmallest
 
 from foveate.code import postings
 from foveate.code.cache import FileTable, IndexedFile
-from foveate.code.git_history import GitHistory
 from foveate.code.graph import CLASS_KINDS
 from foveate.code.index_reader import IndexReader
 from foveate.code.model import MODULE, Role, Symbol
@@ -58,9 +57,6 @@ MAX_SAME_NAME = 15
 """A name that more definitions share boosts none of them."""
 MAX_NAMED_CLASSES = 6
 """Named classes whose members receive a share of the boost."""
-
-CHURN_BOOST, CO_CHANGE_BOOST = 0.02, 0.02
-"""Boosts of a file that changes often, and of one that changed in the same commits as the best file."""
 
 STUB_LENGTH_RATIO = 4
 """A definition is a stub (an overload, a declaration) if one of the same name in its file is this many times longer."""
@@ -163,7 +159,7 @@ class _Scores:
             id: self.lexical.get(id, 0.0) + NAMED_BOOST * self.named.get(id, 0.0) + TRACE_BOOST * self.trace.get(id, 0.0)
             for id in {*self.lexical, *self.named, *self.trace}
         }
-        self.files = _relative_to_best(_boost_by_history(self._file_ranks(ranks), index.history(), table))
+        self.files = _relative_to_best(self._file_ranks(ranks))
         self.definitions = _relative_to_best(
             {id: rank + FILE_RANK_SHARE * self.files[self.file_ids[id]] for id, rank in ranks.items()}
         )
@@ -208,20 +204,6 @@ class _Scores:
     def file_features(self, id: int) -> dict[str, float]:
         named = max(self.named_files.get(id, 0.0), self.named_modules.get(id, 0.0))
         return _features(self.file_lexical.get(id, 0.0), named, self.trace_files.get(id, 0.0))
-
-
-def _boost_by_history(files: dict[int, float], git_history: GitHistory, table: FileTable) -> dict[int, float]:
-    """Boost files that change often, and files that changed in the same commits as the best one."""
-    if not files or not git_history.commits:
-        return files
-    best = min(files, key=lambda id: (-files[id], table.files[id].path))
-    co_changed = git_history.co_changed(table.files[best].path)
-    paths = {id: table.files[id].path for id in files}
-    return {
-        id: rank * (1 + CHURN_BOOST * git_history.churn(paths[id]))
-        + CO_CHANGE_BOOST * files[best] * co_changed.get(paths[id], 0.0)
-        for id, rank in files.items()
-    }
 
 
 # --- words ---------------------------------------------------------------------------------------------------------

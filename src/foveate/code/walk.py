@@ -1,4 +1,4 @@
-"""Lists the files of a repository that are worth indexing, the excluded ones with reasons, and the commit.
+"""Lists the files of a repository that are worth indexing, and the excluded ones with reasons.
 
 Git decides which files belong to the repository: tracked files, and untracked ones that are not ignored, in submodules too.
 Without an answer from git (no repository, not installed, refused, too slow) the folders are read, with the rules of every
@@ -28,7 +28,7 @@ from foveate.code.exclusions import (
     exclusion_by_name,
 )
 from foveate.code.folder_scan import FolderScan, Matcher, is_worktree, printable
-from foveate.code.git_files import MAX_CACHED_BYTES, GitResult, list_files, run_git
+from foveate.code.git_files import MAX_CACHED_BYTES, GitResult, list_files
 from foveate.code.model import Exclusion, FoundFile
 from foveate.code.roles import role_of
 from foveate.errors import InputError
@@ -48,8 +48,6 @@ class WalkResult:
     exclusions: tuple[Exclusion, ...] = ()
     used_git: bool = False
     """Whether git listed the files."""
-    head_commit: str = ""
-    """The commit that is checked out, or ""."""
     notes: tuple[str, ...] = ()
     """Warnings for people: a submodule without files, an error of git."""
 
@@ -70,8 +68,7 @@ def walk(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = (), m
         files = _most_important(state, max_files)
         state.notes.append(f"{excess:,} files are over the limit of {max_files:,} and left out; raise max_files in [code].")
     files.sort(key=attrgetter("path"))
-    head = os.fsdecode(run_git(base, "rev-parse", "-q", "--verify", "HEAD").stdout).strip() if used_git else ""
-    return WalkResult(tuple(files), _summarize_exclusions(state.exclusions), used_git, head, tuple(state.notes))
+    return WalkResult(tuple(files), _summarize_exclusions(state.exclusions), used_git, tuple(state.notes))
 
 
 def matcher(patterns: Sequence[str]) -> Matcher | None:
