@@ -72,7 +72,7 @@ def test_the_map_is_ranked_for_the_query_and_nothing_is_stored(coding: Engine, c
     query = "Where is the bulk_discount computed?"
     shown, html = page(code_client, "/ui/code", params={"q": query})
     assert shown["map"]["ranked"][0]["path"] == "shop/prices.py"
-    assert shown["hits"]["definitions"][0]["name"] == "bulk_discount"
+    assert shown["hits"]["definitions"][0]["qualified_name"] == "bulk_discount"
     assert (coding.store.stats().revision, len(coding.receipts.list())) == before
     assert shown["map"]["text"] == coding.code.map(query).text
     assert "1.000: lexical 1.000, named 1.000" in html

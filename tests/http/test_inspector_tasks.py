@@ -62,7 +62,7 @@ def test_tasks_are_a_tree_of_parts_with_claims(plan: Engine, client: TestClient)
     assert rows["rotate"]["agents"] == ["developer"]
     (claim,) = document["claims"]
     assert (claim["agent"], claim["name"]) == ("developer", "Rotate")
-    assert f"/ui/context?id={claim['context']}&amp;agent=developer" in shown
+    assert f"/ui/context?id={claim['context_id']}&amp;agent=developer" in shown
     assert shown.count("current goal") == 1
 
 
@@ -107,7 +107,7 @@ def test_a_task_shows_what_is_around_it_and_what_came_of_it(plan: Engine, client
     document, shown = page(client, "/ui/task?id=store")
     assert document["task"]["result"] == "Redis it is"
     assert [one["name"] for one in document["waits_for_it"]] == ["Rotate"]
-    assert [one["text"] for one in document["learned"]] == ["One Redis for all"]
+    assert [one.text for one in document["learned"]] == ["One Redis for all"]
     assert [one["id"] for one in document["contexts"]] == [context.id]
     for part in ("a decision is kept", "One Redis for all", f"/ui/context?id={context.id}", "tab=history"):
         assert part in shown

@@ -57,7 +57,7 @@ def test_questions_about_a_context_are_answered_from_its_receipt(client: TestCli
     assert parts["validation"]["valid"] is True
     assert "candidates" not in client.get("/v1/contexts/last").json()
     replayed = client.post(f"{at}/replay").json()
-    assert (replayed["identical"], replayed["reason"], replayed["text"]) == (True, "", found["text"])
+    assert (replayed["same"], replayed["reason"], replayed["text"]) == (True, "", found["text"])
 
 
 def test_what_changed_between_two_contexts(client: TestClient) -> None:
@@ -136,7 +136,7 @@ def test_last_is_the_latest_context_everywhere(client: TestClient) -> None:
     assert client.get("/v1/contexts/last").json()["id"] == second["id"]
     assert client.get(f"/v1/contexts/last/why/{first['items'][0]['id']}").status_code == 200
     assert client.get(f"/v1/contexts/{first['id']}/diff/last").status_code == 200
-    assert client.post("/v1/contexts/last/replay").json()["identical"] is True
+    assert client.post("/v1/contexts/last/replay").json()["same"] is True
     assert client.post("/v1/feedback", json={"context": "last", "answer": "6379"}).json()["context"] == second["id"]
     assert client.post("/v1/contexts", json={"query": "Which port has redis?", "previous": "last"}).json()["context"] is None
 
@@ -396,7 +396,7 @@ def test_each_session_has_a_stack_of_its_own(client: TestClient) -> None:
 def test_a_proposal_is_accepted_with_other_words(client: TestClient, engine: Engine) -> None:
     id = engine.inbox.propose("instruction", "Run make test").record.id
     (review,) = client.get("/v1/inbox").json()["reviews"]
-    assert (review["id"], review["reason"], review["kind"]) == (id, "proposed", "instruction")
+    assert (review["id"], review["reason"], review["proposed_kind"]) == (id, "proposed", "instruction")
     wrong = problem(client.post(f"/v1/inbox/{id}", json={"action": "reject", "text": "x"}))
     assert wrong["detail"] == "text does not apply to 'reject'."
     accepted = client.post(f"/v1/inbox/{id}", json={"action": "accept", "text": "Run make test before a commit"}).json()

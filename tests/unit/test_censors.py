@@ -268,9 +268,9 @@ def test_check_exits_with_one_where_a_block_trips(tmp_path: Path) -> None:
     assert code == 1
     document = json.loads(printed)
     assert document["blocked"] is True
-    assert document["trips"] == [
-        {"id": block, "action": "block", "text": "Pushing to main", "reason": "review", "matched": "push to main"}
-    ]
+    (match,) = document["matches"]
+    assert (match["censor"]["id"], match["censor"]["text"]) == (block, "Pushing to main")
+    assert (match["action"], match["reason"], match["matched_text"]) == ("block", "review", "push to main")
     assert run("feedback", "--wrong", warn, store=tmp_path) == (0, f"{warn}  wrong\n")
     record = json.loads(run("show", warn, "--json", store=tmp_path)[1])["record"]
     assert (record["version"], record["status"], record["data"]["false_alarms"]) == (3, "active", 1)

@@ -494,7 +494,7 @@ def test_diff_names_what_came_and_went(asked: dict[str, str]) -> None:
     assert f"+ {asked['decision']}" in shown
     assert f"- {asked['fact']}" in shown
     found = document("show", other, "--against", asked["context"])
-    assert (found["from"], found["to"]) == (asked["context"], other)
+    assert (found["before"], found["after"]) == (asked["context"], other)
     assert "no item changed" in ok("show", other, "--against", other)
     bar = next(line for line in shown.splitlines() if set(line) <= {"█", "░"})
     assert len(bar) == 80
@@ -512,7 +512,7 @@ def test_replay_is_identical_until_a_record_is_forgotten(asked: dict[str, str]) 
     result = run("show", asked["context"], "--replay")
     assert result.exit_code == 1
     assert "forgotten" in result.stdout
-    assert document("show", asked["context"], "--replay", code=1)["identical"] is False
+    assert document("show", asked["context"], "--replay", code=1)["same"] is False
 
 
 def test_replay_needs_the_extra_texts_again() -> None:

@@ -84,14 +84,14 @@ def test_init_with_code_as_json_holds_everything(shop: Path) -> None:
     code = found["code"]
     assert code["root"] == str(shop)
     assert (code["files"], code["broken"], code["redacted"]) == (7, 1, 1)
-    assert code["refreshed"]["parsed"] == 7
+    assert code["update"]["parsed_files"] == 7
     assert code["read_as_lines"] == {"rst": 1}
     assert "code" not in document("init")
 
 
 def test_full_index_parses_every_file_again(shop: Path) -> None:
     ok("init", "--code")
-    assert document("init", "--code")["code"]["refreshed"]["parsed"] == 0
+    assert document("init", "--code")["code"]["update"]["parsed_files"] == 0
     with foveate.open(shop) as engine:
         assert engine.code.index(full=True).parsed_files == 5
 
@@ -204,7 +204,7 @@ def test_map_that_cannot_hold_a_line_is_over_budget() -> None:
 @pytest.mark.parametrize("query", [(), ("discount",)])
 def test_map_can_be_replayed(query: tuple[str, ...]) -> None:
     ok("code", "map", *query)
-    assert document("show", "--replay")["identical"]
+    assert document("show", "--replay")["same"]
 
 
 # --- search, docs, expand ------------------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ def test_code_search_as_json_holds_definitions_and_files() -> None:
     assert len(found["definitions"]) == 2
     best = found["definitions"][0]
     assert best["id"] == "code:shop/cart.py::Cart.add"
-    assert (best["path"], best["line"], best["kind"], best["role"]) == ("shop/cart.py", 5, "method", "source")
+    assert (best["path"], best["start_line"], best["kind"], best["role"]) == ("shop/cart.py", 5, "method", "source")
     assert best["features"]["lexical"] > 0
     assert found["files"][0]["id"] == "file:shop/cart.py"
     relevance = [one["relevance"] for one in found["definitions"]]

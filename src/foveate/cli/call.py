@@ -23,13 +23,13 @@ import click
 from foveate.cli.commands import suggestions
 from foveate.cli.render import Bar, supports_utf8
 from foveate.errors import InputError
+from foveate.operations.documents import SCHEMA_VERSION, plain
 from foveate.operations.inputs import refuse_unreadable as refuse_unreadable
 
 if TYPE_CHECKING:
     from foveate.engine import Engine
     from foveate.project.project import ProjectLocation
 
-SCHEMA_VERSION = 1
 STDIN = "-"
 
 Function = Callable[..., Any]
@@ -124,7 +124,7 @@ class Call:
     def print_json(self, document: Mapping[str, Any]) -> None:
         """Print a document on one line, with `schema_version` in front."""
         whole = {"schema_version": SCHEMA_VERSION, **document}
-        click.echo(json.dumps(whole, ensure_ascii=not supports_utf8(), default=str))
+        click.echo(json.dumps(whole, ensure_ascii=not supports_utf8(), default=plain))
 
 
 def is_agent() -> bool:

@@ -51,7 +51,9 @@ def map_(call: Call, query: str | None, budget: int | None) -> None:
         short = min(left.needs_tokens or 0 for left in found.left_out)
         raise BudgetError(f"{budget} tokens are too few for one line of the map.", short=short)
     if call.as_json:
-        call.print_json(documents.context(found))
+        from foveate.receipts.codec import context_to_json
+
+        call.print_json(context_to_json(found))
         return
     click.echo(found.text, nl=False)
     if not found.items:

@@ -97,7 +97,9 @@ def context(
 def _print_context(call: Call, found: Context, messages: str | None, computed: bool) -> None:
     """Print a context in the form that was asked for. `--json` beats the others, and contains what `--computed` prints."""
     if call.as_json:
-        call.print_json({**documents.context(found), **({"computed": found.computed()} if computed else {})})
+        from foveate.receipts.codec import context_to_json
+
+        call.print_json({**context_to_json(found), **({"computed": found.computed()} if computed else {})})
     elif messages or computed:
         document: Any = found.computed() if computed else found.messages()
         if messages == "anthropic":
@@ -202,7 +204,7 @@ def feedback(
         id = "" if context is None else engine.receipts.get(context).id
         done = engine.feedback(id or None, answer=text, useful=useful, wrong=wrong, outdated=outdated, confirmed=confirmed)
     if call.as_json:
-        call.print_json(documents.feedback(id, done if text else None, marks))
+        call.print_json({**documents.feedback(done), "marks": marks})
         return
     for item, how in done.used.items():
         click.echo(f"{item}  used: {how}")

@@ -12,6 +12,7 @@ import click
 from foveate.cli.call import Call, Verb, pass_call, say
 from foveate.cli.render import Line, pairs, print_lines, table, text_line, title
 from foveate.errors import Damaged, StoreError
+from foveate.operations.documents import plain
 
 if TYPE_CHECKING:
     from foveate.code.model import Exclusion
@@ -168,9 +169,7 @@ def stats(call: Call) -> None:
     with call.open() as engine:
         found = engine.store.stats()
     if call.as_json:
-        from foveate.operations import documents
-
-        call.print_json(documents.stats(found))
+        call.print_json(plain(found))
         return
     rows = [_kind_row(kind, by_status) for kind, by_status in found.records.items()]
     if rows:

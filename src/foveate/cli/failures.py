@@ -14,9 +14,10 @@ from typing import Any
 
 import click
 
-from foveate.cli.call import SCHEMA_VERSION, say
+from foveate.cli.call import say
 from foveate.cli.render import supports_utf8
 from foveate.errors import BudgetError, FoveateError, InputError
+from foveate.operations.documents import SCHEMA_VERSION
 
 EXIT_FAILURE = 1
 EXIT_USAGE = 2

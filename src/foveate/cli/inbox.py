@@ -13,7 +13,6 @@ from foveate.cli.memory import changed_line
 from foveate.cli.options import check_public_kind, complete_kinds
 from foveate.cli.render import Line, cut, print_lines, width
 from foveate.errors import InputError
-from foveate.operations import documents
 
 if TYPE_CHECKING:
     from foveate.engine.inbox import Review
@@ -34,7 +33,7 @@ def inbox(call: Call, limit: int) -> None:
     with call.open() as engine:
         reviews = engine.inbox.list(limit=limit)
     if call.as_json:
-        call.print_json({"reviews": [documents.review(review) for review in reviews]})
+        call.print_json({"reviews": reviews})
         return
     if not reviews:
         say("nothing waits for a decision.")
@@ -104,7 +103,7 @@ def reject(call: Call, ids: tuple[str, ...], reason: str) -> None:
 
 def _print_records(call: Call, action: str, records: Sequence[Record]) -> None:
     if call.as_json:
-        call.print_json({action: documents.records(records)})
+        call.print_json({action: records})
         return
     for record in records:
         click.echo(changed_line(record))
@@ -122,7 +121,7 @@ def answer(call: Call, question: str, text: str) -> None:
     with call.open() as engine:
         decision = engine.inbox.answer(question, read_text(text), trust="agent" if is_agent() else "user")
     if call.as_json:
-        call.print_json({"id": decision.id, "question": question, "record": documents.records([decision])[0]})
+        call.print_json({"id": decision.id, "question": question, "record": decision})
     else:
         click.echo(decision.id)
 

@@ -198,9 +198,9 @@ def _print_index(document: Mapping[str, Any]) -> None:
         say(f"warning: {note}")
     if not document["files"]:
         say(f"no files to index in {document['root']!r}.")
-    done = document["refreshed"]
-    counts = ", ".join(f"{done[name]:,} {name}" for name in ("parsed", "moved", "removed"))
-    say(f"{counts} in {done['seconds']:.1f} s")
+    update = document["update"]
+    counts = ", ".join(f"{update[f'{verb}_files']:,} {verb}" for verb in ("parsed", "moved", "removed"))
+    say(f"{counts} in {update['seconds']:.1f} s")
 
 
 def _index_lines(document: Mapping[str, Any]) -> list[Line]:

@@ -273,7 +273,7 @@ def _list_newest(call: Call, filters: FilterFields, limit: int) -> None:
         found = list(engine.records(filters=filters_of(filters), limit=limit))
         unknown = "" if found else engine.store.unknown_project()
     if call.as_json:
-        call.print_json({"records": documents.records(found), **({"warnings": [unknown]} if unknown else {})})
+        call.print_json({"records": found, **({"warnings": [unknown]} if unknown else {})})
         return
     if not found:
         say(unknown or "there are no such records." if filters else unknown or "there are no records yet.")
@@ -339,7 +339,7 @@ def undo(call: Call, id: str) -> None:
     with call.open() as engine:
         undone = engine.undo(record_id(engine, id))
     if call.as_json:
-        call.print_json(documents.undo_result(undone))
+        call.print_json({"undone": undone})
         return
     for record in undone:
         click.echo(changed_line(record))
@@ -364,7 +364,7 @@ def link(call: Call, source: str, name: str, target: str, weight: float, create:
         made = engine.link(source, name, target, weight=weight, create=create)
         ends = [engine.get(id) for id in (made.src, made.dst)]
     if call.as_json:
-        call.print_json(documents.relation(made))
+        call.print_json(documents.plain(made))
         return
     from foveate.memory.entities import name_of
 
@@ -386,7 +386,7 @@ def check(call: Call, text: str, dry_run: bool) -> int:
         matches = engine.check(read_text(text), dry_run=dry_run)
     blocked = any(match.action == "block" for match in matches)
     if call.as_json:
-        call.print_json(documents.trips(matches))
+        call.print_json(documents.check(matches))
     else:
         for match in matches:
             reason = f" ({match.reason})" if match.reason else ""

@@ -10,7 +10,6 @@ from foveate.cli.call import Call, Verb, pass_call
 from foveate.cli.options import complete_profiles
 from foveate.cli.render import print_lines, table
 from foveate.errors import InputError
-from foveate.operations import documents
 from foveate.pipeline import profiles
 from foveate.pipeline.profiles.codec import profile_to_json
 
@@ -51,7 +50,7 @@ def _list(call: Call, places: tuple[Path, ...]) -> None:
     """Print the profiles that are built in, the project's, and your own."""
     known = profiles.list_profiles(places)
     if call.as_json:
-        call.print_json(documents.profiles(known))
+        call.print_json({"profiles": known})
         return
     rows = [(info.name, info.extends, info.where, info.description) for info in known]
     print_lines(table(("name", "extends", "where", "description"), rows, left=4))

@@ -23,7 +23,6 @@ from foveate.integrations.importers.files import EXPORT_FORMAT, MAX_DETECTION_LI
 from foveate.integrations.importers.rows import ImportRow, ImportRows
 from foveate.memory.entities import Proposal, propose_entities
 from foveate.memory.messages import as_messages
-from foveate.operations import documents
 from foveate.types import Message
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ def remember(call: Call, files: tuple[str, ...], format: str, dry_run: bool) -> 
 def _print_report(call: Call, report: ImportReport, names: Sequence[Proposal], *, dry_run: bool) -> None:
     if call.as_json:
         counts = {"stored": report.added, "known": report.known, "skipped": report.skipped}
-        found = {"entities": documents.proposals(names)} if dry_run else {}
+        found = {"entities": names} if dry_run else {}
         call.print_json({"dry_run": dry_run, **counts, "files": dict(report.files), "notes": list(report.notes), **found})
         return
     skipped = f", {report.skipped:,} skipped" if report.skipped else ""

@@ -91,14 +91,12 @@ def _show_full(call: Call, engine: Engine, id: str) -> None:
 
 
 def _show_record(call: Call, engine: Engine, id: str, as_of: str | None, history: bool) -> None:
-    record = engine.get(id, as_of=as_of)
-    changes = engine.history(id)
-    with engine.store.data.reader() as reader:
-        links = [*reader.links([id]), *reader.links([id], incoming=True)]
+    document = documents.record(engine, id, documents.RECORD_PARTS, as_of=as_of)
     if call.as_json:
-        call.print_json(documents.whole_record(record, links, changes))
-    else:
-        print_lines([*_record(record), *_links(record, links), *_changes(changes, history)])
+        call.print_json(document)
+        return
+    record = engine.get(id, as_of=as_of)
+    print_lines([*_record(record), *_links(record, document["links"]), *_changes(document["history"], history)])
 
 
 def _record(record: Record) -> list[Line]:

@@ -192,11 +192,11 @@ def show(call: Call, ref: str | None, handoff: bool) -> None:
             _print_path(call, engine.tasks.path())
             return
         found = engine.tasks.get(ref)
+        if call.as_json:
+            call.print_json(documents.whole_task(engine, found))
+            return
         latest = documents.handoff_of(engine, found)
         around, learned = documents.around_task(engine, found)
-    if call.as_json:
-        call.print_json(documents.task_with(found, around, latest, learned))
-        return
     from foveate.cli.task_text import task_lines
 
     print_lines(task_lines(found, around, latest, learned))
@@ -219,9 +219,7 @@ def _print_handoff(call: Call, engine: Engine, ref: str) -> None:
     if latest is None:
         raise NotFound(f"Task {ref!r} has no handoff. `foveate task handoff {ref} FILE` stores one.")
     if call.as_json:
-        from foveate.records.make import to_json
-
-        call.print_json({"task": found.id, "handoff": to_json(latest)})
+        call.print_json({"task": found.id, "handoff": latest})
     else:
         click.echo(latest.text, nl=not latest.text.endswith("\n"))
 
@@ -411,7 +409,7 @@ def _read_handoff(file: str) -> bytes:
 
 def _print_learned(call: Call, learned: Learned, more: Mapping[str, Any]) -> None:
     if call.as_json:
-        call.print_json({**documents.learned(learned), **more})
+        call.print_json({**documents.plain(learned), **more})
         return
     rows = [(kind, ", ".join(f"{n} {action}" for action, n in counts.items())) for kind, counts in learned.counts.items()]
     print_lines(pairs([("handoff", learned.handoff), ("task", f"{learned.task}  {learned.status}"), *rows]))
@@ -430,7 +428,8 @@ def _print_parsed(call: Call, raw: bytes, strict: bool) -> int:
     parsed = parse(raw)
     ok = parsed.method != RAW and not (strict and parsed.problems)
     if call.as_json:
-        call.print_json({"ok": ok, **documents.parsed_handoff(parsed)})
+        read_as = {"method": parsed.method, "form": parsed.form, "problems": parsed.problems}
+        call.print_json({"ok": ok, **read_as, "counts": _entry_counts(parsed), "handoff": parsed.handoff})
     else:
         _print_parsed_lines(parsed)
     if parsed.method == RAW:
@@ -440,10 +439,15 @@ def _print_parsed(call: Call, raw: bytes, strict: bool) -> int:
     return 0 if ok else EXIT_UNREADABLE
 
 
+def _entry_counts(parsed: ParsedHandoff) -> dict[str, int]:
+    """Return the number of entries in each list of a handoff."""
+    return {name: len(value) for name, value in parsed.handoff.items() if isinstance(value, list | tuple)}
+
+
 def _print_parsed_lines(parsed: ParsedHandoff) -> None:
     fields = [(name, parsed.handoff.get(name)) for name in ("task_id", "status", "summary", "confidence")]
     texts = [(name, cut(str(value), width() - 24)) for name, value in fields if value not in (None, "")]
-    counts = [(name, str(number)) for name, number in documents.entries(parsed.handoff).items() if number]
+    counts = [(name, str(number)) for name, number in _entry_counts(parsed).items() if number]
     rows = [("method", parsed.method), ("form", parsed.form), *texts, *counts]
     print_lines([*pairs(rows), *(text_line(f"problem: {problem}") for problem in parsed.problems)])
 

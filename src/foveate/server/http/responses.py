@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -16,9 +15,8 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route
 
 from foveate.errors import BudgetError, FoveateError, InputError, StoreError, near
+from foveate.operations.documents import SCHEMA_VERSION, plain
 from foveate.server.http.bodies import SHAPES
-
-SCHEMA_VERSION = 1
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 
@@ -40,15 +38,8 @@ class Document(Response):
 
     def render(self, content: Mapping[str, Any]) -> bytes:
         document = {"schema_version": SCHEMA_VERSION, **content}
-        text = json.dumps(document, ensure_ascii=False, separators=(",", ":"), default=_to_plain)
+        text = json.dumps(document, ensure_ascii=False, separators=(",", ":"), default=plain)
         return text.encode("utf-8", "replace")  # a lone surrogate in a stored text must not fail the response
-
-
-def _to_plain(value: Any) -> Any:
-    """Return a value of the engine as JSON can write it."""
-    if is_dataclass(value):
-        return {each.name: getattr(value, each.name) for each in fields(value)}
-    return dict(value) if isinstance(value, Mapping) else str(value)
 
 
 def created(content: Mapping[str, Any], location: str) -> Document:

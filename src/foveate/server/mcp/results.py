@@ -182,13 +182,13 @@ def feedback_result(context: str, feedback: Feedback, marks: Mapping[str, str], 
     return tool_result(metadata, "\n".join([*lines, *feedback.advice.values()]))
 
 
-def check_result(engine: Engine, trips: Sequence[CensorMatch]) -> CallToolResult:
+def check_result(engine: Engine, matches: Sequence[CensorMatch]) -> CallToolResult:
     """Return the constraints that a planned action violates."""
-    blocked = any(trip.action == "block" for trip in trips)
-    head = "Proceed with care:" if trips else "No constraint forbids it."
+    blocked = any(match.action == "block" for match in matches)
+    head = "Proceed with care:" if matches else "No constraint forbids it."
     head = "Blocked. Do not do this, and tell the user why:" if blocked else head
-    rules = [engine.store.data.render(trip.censor, "full").strip() for trip in trips]
-    return tool_result({"blocked": blocked, "trips": [trip.censor.id for trip in trips]}, "\n".join([head, *rules]))
+    rules = [engine.store.data.render(match.censor, "full").strip() for match in matches]
+    return tool_result({"blocked": blocked, "matches": [match.censor.id for match in matches]}, "\n".join([head, *rules]))
 
 
 # --- tasks ---------------------------------------------------------------------------------------------------------
@@ -214,5 +214,5 @@ def finish_result(learned: Learned) -> CallToolResult:
         counts = (f"{kind}: {', '.join(f'{n} {verb}' for verb, n in each.items())}" for kind, each in learned.counts.items())
         head = f"{learned.task} is closed, and its handoff is stored. Learned: {'; '.join(counts) or 'its text'}."
     return tool_result(
-        documents.learned(learned), "\n".join([head, *(f"- {text}" for text in learned.problems[:MAX_PROBLEMS])])
+        documents.plain(learned), "\n".join([head, *(f"- {text}" for text in learned.problems[:MAX_PROBLEMS])])
     )

@@ -73,7 +73,7 @@ def show_docs(caller: Reads, section: Annotated[str | None, Query(max_length=100
 @router.get("/profiles", tags=["profiles"])
 def list_profiles(caller: Computes) -> Response:
     """List the profiles: built-in ones, the project's, and the user's."""
-    return Document(documents.profiles(profiles.list_profiles(caller.engine.store.profile_dirs)))
+    return Document({"profiles": profiles.list_profiles(caller.engine.store.profile_dirs)})
 
 
 @router.get("/profiles/{name}", tags=["profiles"])

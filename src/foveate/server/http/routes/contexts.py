@@ -92,7 +92,7 @@ def list_contexts(
     """List past contexts, newest first, or with `group=session` the sessions that they belong to."""
     receipts = caller.engine.receipts
     if group == "session":
-        return Document({"sessions": [documents.session(row) for row in receipts.sessions(limit=limit)]})
+        return Document({"sessions": receipts.sessions(limit=limit)})
     rows = receipts.list(session=caller.scope.session, limit=limit + 1, after=decode_cursor(after, int, str))
     page = rows[:limit]
     more = encode_cursor(page[-1].created, page[-1].id) if len(rows) > limit else None
@@ -136,13 +136,4 @@ def replay(id: str, caller: Computes, body: ReplayOptions = None) -> Response:
 @router.post("/feedback")
 def feedback(body: NewFeedback, caller: Writes) -> Response:
     """Report which items an answer used, or which records were useful, wrong, outdated or confirmed. Only ids are stored."""
-    result = caller.engine.feedback(**body)
-    return Document(
-        {
-            "context": result.context,
-            "used": result.used,
-            "unused": result.unused,
-            "precision": result.precision,
-            "advice": result.advice,
-        }
-    )
+    return Document(documents.feedback(caller.engine.feedback(**body)))

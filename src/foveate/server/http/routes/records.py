@@ -13,7 +13,6 @@ from foveate.engine.inbox import Inbox
 from foveate.errors import Conflict, InputError
 from foveate.operations import documents
 from foveate.options import WHO
-from foveate.records.make import to_json
 from foveate.server.http.access import Administers, Reads, Writes
 from foveate.server.http.bodies import Arguments, OneOrMany, refuse_fields
 from foveate.server.http.responses import (
@@ -85,7 +84,7 @@ def list_records(
     filters = Filters(since=since, until=until, kinds=kind, tags=tag)
     (start,) = decode_cursor(after, int) or (0,)
     page, more = caller.engine.store.page(limit, filters=filters, status=status, after=start)
-    return Document({"records": [to_json(record) for record in page], "next": encode_cursor(more) if more else None})
+    return Document({"records": page, "next": encode_cursor(more) if more else None})
 
 
 @router.post("/records", status_code=201)
@@ -121,8 +120,7 @@ def _add_many(engine: Engine, bodies: list[dict[str, Any]]) -> Response:
 @router.post("/remember")
 def remember(body: Messages, caller: Writes) -> Response:
     """Store messages of a conversation as events of its session. A message with an `id` or a time is stored once."""
-    result = caller.engine_for(body).remember(**body)
-    return Document({"ids": result.ids, "stored": result.stored, "known": result.known, "skipped": result.skipped})
+    return Document(documents.plain(caller.engine_for(body).remember(**body)))
 
 
 @router.get("/records/{id}")
@@ -166,13 +164,13 @@ def forget(request: Request, id: str, caller: Administers) -> Response:
 @router.post("/records/{id}/undo")
 def undo(id: str, caller: Writes) -> Response:
     """Undo the last change to a record and its effects on other records."""
-    return Document(documents.undo_result(caller.engine.undo(id)))
+    return Document({"undone": caller.engine.undo(id)})
 
 
 @router.post("/links", status_code=201)
 def link(body: NewLink, caller: Writes) -> Response:
     """Link two records by id, or two entities by name."""
-    return Document(documents.relation(caller.engine.link(**body)), 201)
+    return Document(documents.plain(caller.engine.link(**body)), 201)
 
 
 @router.post("/search")
@@ -200,13 +198,13 @@ def expand(body: Expansion, caller: Reads) -> Response:
 @router.post("/check")
 def check(body: PlannedAction, caller: Writes) -> Response:
     """Return the censors that a planned action violates. Each violation is counted, except in a dry run."""
-    return Document(documents.trips(caller.engine.check(**body)))
+    return Document(documents.check(caller.engine.check(**body)))
 
 
 @router.get("/inbox")
 def list_inbox(caller: Reads, limit: Limit = 50) -> Response:
     """List what needs a person's decision: proposals, conflicts, failing procedures, open questions."""
-    return Document({"reviews": [documents.review(each) for each in caller.engine.inbox.list(limit=limit)]})
+    return Document({"reviews": caller.engine.inbox.list(limit=limit)})
 
 
 @router.post("/inbox/{id}")

@@ -40,7 +40,7 @@ def stats(caller: Reads, days: Annotated[int, Query(ge=0, le=365)] = 0) -> Respo
 
     They are those of the user and agent that the token or the request names, or of the whole project.
     """
-    return Document(documents.stats(caller.engine.store.stats(days=days)))
+    return Document(documents.plain(caller.engine.store.stats(days=days)))
 
 
 @router.get("/export", responses={200: EXPORT}, response_class=FileResponse)
@@ -78,7 +78,7 @@ def import_(request: Request, caller: Administers, format: Annotated[ImportForma
     if caller.principal.scope.agent is not None:
         raise RequestRefused(403, "Imported lines name their agents: a token for one agent cannot import.")
     lines = request.scope["body"].splitlines(keepends=True)
-    return Document(documents.import_report(import_lines(caller.engine.store.data, lines, "the body", format, strict=True)))
+    return Document(documents.plain(import_lines(caller.engine.store.data, lines, "the body", format, strict=True)))
 
 
 @router.post("/hooks/{host}", tags=["hooks"])

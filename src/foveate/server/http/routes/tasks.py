@@ -13,7 +13,6 @@ from foveate.engine.tasks import Tasks
 from foveate.errors import NotFound
 from foveate.operations import documents
 from foveate.options import Outcome, TaskStatus
-from foveate.records.make import to_json
 from foveate.server.http.access import Caller, Reads, Writes, WritesAndComputes
 from foveate.server.http.bodies import Arguments, refuse_fields
 from foveate.server.http.responses import Document, created
@@ -126,14 +125,14 @@ def show_handoff(id: str, caller: Reads) -> Response:
     task = engine.tasks.get(id)
     handoff = documents.handoff_of(engine, task)
     form = template(task.id, name=task.name)
-    return Document({"task": task.id, "handoff": to_json(handoff) if handoff else None, "template": form})
+    return Document({"task": task.id, "handoff": handoff, "template": form})
 
 
 @router.post("/tasks/{id}/handoff")
 def take_handoff(id: str, body: NewHandoff, caller: Writes) -> Response:
     """Learn from a handoff and set the task's status from it. A dry run reports what would be learned."""
     body["agent"] = _agent(caller, body.get("agent"))
-    return Document(documents.learned(caller.engine.tasks.handoff(id, **body)))
+    return Document(documents.plain(caller.engine.tasks.handoff(id, **body)))
 
 
 @router.get("/claims")
