@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+
 import pytest
 
+import foveate
 from foveate import Conflict, InputError, NotFound
 from foveate.records.kinds import DEPENDS_ON
 from records import add_record
@@ -55,6 +62,66 @@ def test_the_same_key_adds_nothing_and_the_same_words_are_two_tasks() -> None:
         assert engine.tasks.add("Something else", key="a").id == first.id
         assert engine.tasks.add("Fix the bug").id != first.id
         assert len(engine.tasks.list()) == 2
+
+
+KEYS = [f"step-{n}" for n in range(20)]
+ADD_IN_STEP = """
+import sys, foveate
+with foveate.open(sys.argv[1], personal=False) as engine:
+    print("ready", flush=True)
+    for key in map(str.strip, sys.stdin):
+        task = engine.tasks.add(key, key=key, depends_on=["plan"])
+        print(task.action, task.id, flush=True)
+"""
+
+
+def test_two_threads_that_add_the_same_key_at_once_add_one_task(tmp_path: Path) -> None:
+    start = Barrier(2)
+    with foveate.open(tmp_path, personal=False) as engine:
+        engine.tasks.add("Plan", key="plan")
+
+        def add(key: str) -> tuple[str, str]:
+            start.wait()
+            task = engine.tasks.add(key, key=key, depends_on=["plan"])
+            return task.action, task.id
+
+        with ThreadPoolExecutor(2) as threads:
+            results = list(threads.map(add, [key for key in KEYS for _ in range(2)]))
+        check_each_was_added_once(engine, [results[::2], results[1::2]])
+
+
+@pytest.mark.slow
+def test_two_processes_that_add_the_same_key_at_once_add_one_task(tmp_path: Path) -> None:
+    with foveate.open(tmp_path, personal=False) as engine:
+        engine.tasks.add("Plan", key="plan")
+        command = [sys.executable, "-c", ADD_IN_STEP, str(tmp_path)]
+        adders = [
+            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) for _ in range(2)
+        ]
+        assert [adder.stdout.readline() for adder in adders if adder.stdout] == ["ready\n"] * 2
+        results: list[list[tuple[str, str]]] = [[], []]
+        for key in KEYS:
+            for adder in adders:
+                assert adder.stdin is not None
+                adder.stdin.write(f"{key}\n")
+            for adder, seen in zip(adders, results, strict=True):
+                assert adder.stdout is not None
+                action, _, id = adder.stdout.readline().strip().partition(" ")
+                seen.append((action, id))
+        for adder in adders:
+            adder.communicate()
+        assert [adder.returncode for adder in adders] == [0, 0]
+        check_each_was_added_once(engine, results)
+
+
+def check_each_was_added_once(engine: foveate.Engine, results: list[list[tuple[str, str]]]) -> None:
+    """Both callers have the same tasks; for each, one caller has added it and the other has found it."""
+    for (action, id), (other_action, other_id) in zip(*results, strict=True):
+        assert {action, other_action} == {"added", "unchanged"}
+        assert id == other_id
+    plan, *tasks = engine.tasks.list()
+    assert [task.key for task in tasks] == KEYS
+    assert all(task.depends_on == (plan.id,) for task in tasks)
 
 
 def test_a_task_goes_from_open_to_completed_and_no_further() -> None:
