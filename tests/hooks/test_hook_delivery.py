@@ -69,6 +69,30 @@ def test_a_new_value_comes_with_the_old_one_withdrawn() -> None:
         assert "6380" in found.text
 
 
+def test_a_value_with_a_successor_that_is_dated_ahead_is_withdrawn_only_when_that_one_replaces_it() -> None:
+    clock = FixedClock()
+    with testing.engine(clock=clock, ids=new_id) as engine:
+        old = engine.add("fact", "Redis runs on port 6379", **PORT).record
+        deliver(engine, "Which port has Redis?", session="s")
+        new = engine.add("fact", "Redis runs on port 6380", valid_from=clock.now + 3_600_000, **PORT).record
+        assert engine.get(old.id).status == "superseded"
+        for query in ("Something else entirely, about invoices", "Which port has Redis?"):
+            found = deliver(engine, query, session="s")
+            assert (found.added, found.removed) == ((), ())
+        clock.tick(3_600_000)
+        assert deliver(engine, "Something else entirely, about invoices", session="s").removed == (old.id,)
+        assert deliver(engine, "Which port has Redis?", session="s").added == (new.id,)
+
+
+def test_a_newer_statement_that_replaces_nothing_withdraws_nothing() -> None:
+    with open_engine() as engine:
+        known(engine)
+        deliver(engine, "Which port has Redis?", session="s")
+        add_record(engine, "fact", "Redis has 6380 as the port of its replica", subject="redis", attribute="replica port")
+        add_record(engine, "gotcha", "Redis is flushed at midnight of the server's time zone")
+        assert deliver(engine, "Something else entirely, about invoices", session="s").removed == ()
+
+
 def test_what_is_edited_is_told_again_even_where_nobody_asks_for_it() -> None:
     with open_engine() as engine:
         ids = known(engine)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from foveate.pipeline.duplicates import DuplicateIndex
 from foveate.records import fence
 from foveate.records.kinds import kind_of
-from foveate.records.lifecycle import invalidity
-from foveate.types import LEVELS, TRUST, Candidate, Filters, Item, LeftOut, Level, Profile, Record, Slot
+from foveate.records.lifecycle import awaits_successor, invalidity
+from foveate.types import LEVELS, TRUST, Candidate, Filters, Item, LeftOut, Level, Profile, Slot
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def _reject(candidate: Candidate, slot: Slot, filters: Filters, now: int | None)
     min_trust = max(slot.min_trust, kind.min_trust, key=TRUST.index)
     if TRUST.index(record.trust) < TRUST.index(min_trust):
         return LeftOut(candidate, "untrusted", f"{record.trust}, below {min_trust}")
-    if record.status == "superseded" and not _is_still_valid(record, now):
+    if record.status == "superseded" and (now is None or not awaits_successor(record, now)):
         return LeftOut(candidate, "superseded", candidate.overruled_by or "")
     if record.status == "disputed":
         return LeftOut(candidate, "disputed", candidate.overruled_by or "")
@@ -81,11 +81,6 @@ def _reject(candidate: Candidate, slot: Slot, filters: Filters, now: int | None)
         missing = round(slot.min_score - candidate.score, 6)
         return LeftOut(candidate, "min_score", f"floor {slot.min_score:g}", needs_score=missing)
     return None
-
-
-def _is_still_valid(record: Record, now: int | None) -> bool:
-    """Return whether a superseded record is valid until its successor, which is dated ahead, replaces it."""
-    return now is not None and record.valid_to is not None and record.valid_to > now
 
 
 def _selection_key(candidate: Candidate, slot: Slot) -> tuple[bool, bool, float, bool, float]:

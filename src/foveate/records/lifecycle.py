@@ -137,6 +137,11 @@ def invalidity(record: Record, now: int) -> str:
     return ""
 
 
+def awaits_successor(record: Record, now: int) -> bool:
+    """Return whether a superseded record is valid until its successor, which is dated ahead, replaces it."""
+    return record.status == "superseded" and record.valid_to is not None and record.valid_to > now
+
+
 # --- what is due ---------------------------------------------------------------------------------------------------
 
 

@@ -23,7 +23,7 @@ from foveate.pipeline.request import MAX_QUERY_CHARS
 from foveate.receipts.context import Context
 from foveate.records.fence import render_fenced
 from foveate.records.kinds import KINDS, kind_of
-from foveate.records.lifecycle import invalidity
+from foveate.records.lifecycle import awaits_successor, invalidity
 from foveate.store.protocol import Reader, Writer
 from foveate.store.retry import retry_interrupted
 from foveate.tasks.task import NO_LIMIT
@@ -216,7 +216,7 @@ def _delta_lines(
             yield _DeltaLine(
                 id, OUTDATED_HEADING, f"- something shown before was deleted{f' ({kind.name})' if kind else ''}\n"
             )
-        elif record.status != "active" or invalidity(record, now):
+        elif invalidity(record, now) or not (record.status == "active" or awaits_successor(record, now)):
             yield _DeltaLine(id, OUTDATED_HEADING, render_line(_plain_candidate(record), "micro"), record)
         elif _hash(record, delivered.level) != delivered.hash:
             text = render_line(_plain_candidate(record), delivered.level)
