@@ -10,8 +10,10 @@ import pytest
 
 from foveate import BudgetError, Engine, Filters, InputError, Record
 from foveate.integrations.conversation import (
+    CONVERTED,
     Conversation,
     ConversationMessage,
+    MessageFormat,
     current_query,
     is_context_block,
     last_turns,
@@ -56,22 +58,29 @@ def test_turns_stay_whole(turns: int | None, stay: str) -> None:
 
 
 def test_the_current_turn_always_stays(memory: Engine) -> None:
-    assert Conversation(memory, turns=0).kept_messages("abc", lambda letter: letter in "ac") == ["c"]
-    assert Conversation(memory, turns=None).kept_messages("abc", lambda letter: letter in "ac") == ["a", "b", "c"]
+    letters: MessageFormat[str] = MessageFormat(
+        lambda letters: [user(letter) for letter in letters], lambda letter: letter in "ac"
+    )
+    for turns, stay in ((0, "c"), (None, "abc")):
+        prompt = Conversation(memory, letters, turns=turns).prompt("abc")
+        assert prompt is not None
+        assert "".join(prompt.messages) == stay
 
 
 def test_a_history_is_stored_once_and_a_repeated_text_is_another_message(memory: Engine) -> None:
-    conversation = Conversation(memory, session="s1")
+    conversation = Conversation(memory, CONVERTED, session="s1")
     said = [ConversationMessage(role="system", text="Be brief"), user("go on"), model("yes"), user("go on")]
     assert (conversation.remember(said).added, conversation.remember(said).added) == (3, 0)
     assert conversation.remember([*said, model("yes"), user("go on")]).added == 2
     assert conversation.remember(said[-1:]).added == 0  # a part of it is known, too
     assert [event.text for event in events(memory, "s1")] == ["go on", "yes", "go on", "yes", "go on"]
-    assert conversation.remember([user("go on")], session="s2").added == 1
+    assert Conversation(memory, CONVERTED, session="s2").remember([user("go on")]).added == 1
+    assert conversation.remember([user("go on")], session="s2").added == 0, "the session of the options counts"
+    assert Conversation(memory, CONVERTED).remember([user("go on")], session="s3").added == 1
 
 
 def test_new_messages_are_stored_although_their_text_is_known(memory: Engine) -> None:
-    conversation = Conversation(memory, session="s1")
+    conversation = Conversation(memory, CONVERTED, session="s1")
     for _ in range(3):
         assert conversation.remember([user("go on"), user("go on")], is_new=True).added == 2
     with_id = [user("go on", id="m1")]
@@ -81,7 +90,7 @@ def test_new_messages_are_stored_although_their_text_is_known(memory: Engine) ->
 
 def test_the_role_of_a_message_decides_its_trust(memory: Engine) -> None:
     tool = ConversationMessage(role="tool", text="14 degrees", tool="look", tool_input={"city": "Oslo"}, failed=True)
-    Conversation(memory).remember([user("weather?"), tool, model("14"), user("thanks", position="7")])
+    Conversation(memory, CONVERTED).remember([user("weather?"), tool, model("14"), user("thanks", position="7")])
     kept = events(memory, "main")
     assert [event.trust for event in kept] == ["user", "tool", "agent", "user"]
     assert (kept[1].text, kept[1].outcome, kept[1].data["input"]) == ("look\n14 degrees", "failure", '{"city": "Oslo"}')
@@ -90,30 +99,33 @@ def test_the_role_of_a_message_decides_its_trust(memory: Engine) -> None:
 
 def test_shown_messages_are_not_repeated_and_dropped_ones_are_stored_first(memory: Engine) -> None:
     said = [user("The tea is green"), model("Noted"), user("The tea is black"), user("Which tea?")]
-    context = Conversation(memory, session="s1").remember_and_compute(said, said[2:])
-    assert context is not None
-    assert "The tea is green" in context.volatile
-    assert "The tea is black" not in context.volatile
-    own = Conversation(memory, session="s1", filters=Filters(exclude=("fact_0001",)))
+    prompt = Conversation(memory, CONVERTED, session="s1", turns=2).prompt(said)
+    assert prompt is not None
+    assert prompt.messages == said[2:]
+    assert "The tea is green" in prompt.volatile
+    assert "The tea is black" not in prompt.volatile
+    own = Conversation(memory, CONVERTED, session="s1", filters=Filters(exclude=("fact_0001",)))
     asked = own.context([user("When do deploys happen?")], said)
     assert asked is not None
     assert "Tuesdays" not in asked.text
 
 
 def test_a_conversation_that_stores_nothing_has_a_context(memory: Engine) -> None:
-    context = Conversation(memory, remember=False).remember_and_compute([user("When do deploys happen?")], [])
-    assert context is not None
-    assert "Tuesdays" in context.text
+    prompt = Conversation(memory, CONVERTED, remember=False).prompt([user("When do deploys happen?")])
+    assert prompt is not None
+    assert "Tuesdays" in prompt.volatile
     assert events(memory) == []
 
 
 def test_marker_lines_are_recognised_and_within_the_budget(memory: Engine) -> None:
     for number in range(40):
         memory.add("fact", f"Deploy number {number} of the shop took {number} minutes")
-    stable, volatile = Conversation(memory, budget=150).context_blocks([user("How long did deploys take?")], [])
-    assert is_context_block(stable)
-    assert is_context_block(volatile)
-    assert count(stable) + count(volatile) <= 150
+    conversation = Conversation(memory, CONVERTED, budget=150)
+    prompt = conversation.prompt([user("How long did deploys take?")], with_markers=True)
+    assert prompt is not None
+    assert is_context_block(prompt.stable)
+    assert is_context_block(prompt.volatile)
+    assert count(prompt.stable) + count(prompt.volatile) <= 150
     assert wrap_context_block("") == ""
     assert not any(
         map(is_context_block, (None, [], "<foveate-context>", "I wrote <foveate-context>\nx</foveate-context>\n"))
@@ -121,19 +133,19 @@ def test_marker_lines_are_recognised_and_within_the_budget(memory: Engine) -> No
 
 
 def test_a_failing_store_is_logged_and_a_wrong_request_raised(memory: Engine, caplog: pytest.LogCaptureFixture) -> None:
-    conversation = Conversation(memory)
+    conversation = Conversation(memory, CONVERTED)
     with pytest.raises(InputError):
-        Conversation(memory, budget=-1).context([user("Which tea?")])
+        Conversation(memory, CONVERTED, budget=-1).context([user("Which tea?")])
     assert conversation.context([model("nobody asked")]) is None
     memory.close()
-    assert conversation.context_blocks([user("Which tea?")], [user("Which tea?")]) is None
+    assert conversation.prompt([user("Which tea?")], with_markers=True) is None
     assert conversation.remember([user("Which tea?")], is_new=True).skipped == 1
     assert {record.message.split(":")[0] for record in caplog.records} == {"no context", "messages were not stored"}
 
 
 def test_async_callers_are_not_blocked(memory: Engine) -> None:
     """The event loop runs while another thread holds the store."""
-    conversation, held, free = Conversation(memory), threading.Event(), threading.Event()
+    conversation, held, free = Conversation(memory, CONVERTED), threading.Event(), threading.Event()
 
     def hold() -> None:
         with memory.store.data.reader():
@@ -151,13 +163,13 @@ def test_async_callers_are_not_blocked(memory: Engine) -> None:
         assert (await kept).added == 1
         holding.join()
         said = [user("Which tea?")]
-        assert await conversation.aremember_and_compute(said, said) is not None
+        assert await conversation.aprompt(said) is not None
 
     asyncio.run(run())
 
 
 def test_new_messages_before_a_repeated_text_are_stored(memory: Engine) -> None:
-    conversation = Conversation(memory, session="s")
+    conversation = Conversation(memory, CONVERTED, session="s")
     conversation.remember([user("go on"), model("step one done")])
     new = [user("rename the widget"), model("renamed")]
     assert conversation.remember([*new, user("go on")]).added == 2
@@ -165,9 +177,9 @@ def test_new_messages_before_a_repeated_text_are_stored(memory: Engine) -> None:
 
 def test_sessions_and_ids_with_colons_are_kept_apart(memory: Engine) -> None:
     for session, id in (("a", "b:1"), ("a:b", "1")):
-        assert Conversation(memory, session=session).remember([user("x", id=id)]).added == 1
+        assert Conversation(memory, CONVERTED, session=session).remember([user("x", id=id)]).added == 1
 
 
 def test_a_budget_without_room_for_the_marker_lines_is_an_error(memory: Engine) -> None:
     with pytest.raises(BudgetError, match="20 tokens"):
-        Conversation(memory, budget=20).context_blocks([user("Which port?")], [])
+        Conversation(memory, CONVERTED, budget=20).prompt([user("Which port?")], with_markers=True)

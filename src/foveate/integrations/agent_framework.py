@@ -11,7 +11,7 @@ from typing import Any, Unpack
 
 from foveate.engine import Engine
 from foveate.integrations import requires_extra
-from foveate.integrations.conversation import Conversation, ConversationMessage, HistoryOptions, Role
+from foveate.integrations.conversation import Conversation, ConversationMessage, HistoryOptions, MessageFormat, Role
 
 with requires_extra("agent-framework"):
     from agent_framework import ChatContext, ChatMiddleware, ContextProvider, Message
@@ -25,51 +25,34 @@ class ComputedContext(ContextProvider):
 
     def __init__(self, engine: Engine, **options: Unpack[HistoryOptions]) -> None:
         super().__init__(SOURCE_ID)
-        self._conversation = Conversation(engine, **options)
+        self._conversation = Conversation(engine, _FORMAT, **options)
 
     async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
         """Add the middleware. Only it sees all messages of a call, also those of a tool loop."""
-        middleware = _ContextMiddleware(self._conversation, self._session_name(context))
-        context.extend_middleware(self.source_id, middleware)
+        context.extend_middleware(self.source_id, _ContextMiddleware(self._conversation, context.session_id))
 
     async def after_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
         answer = context.response.messages if context.response else []
-        messages = _convert_messages([*context.input_messages, *answer])
-        await self._conversation.aremember(messages, session=self._session_name(context))
-
-    def _session_name(self, context: Any) -> str | None:
-        return self._conversation.session or context.session_id
+        await self._conversation.aremember([*context.input_messages, *answer], session=context.session_id)
 
 
 class _ContextMiddleware(ChatMiddleware):
     """Changes the calls of one run."""
 
-    def __init__(self, conversation: Conversation, session: str | None) -> None:
+    def __init__(self, conversation: Conversation[Message], session: str | None) -> None:
         self._conversation, self._session = conversation, session
 
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
-        kept = self._conversation.kept_messages(context.messages, _is_turn_start, _is_system)
-        computed = await self._conversation.aremember_and_compute(
-            _convert_messages(context.messages), _convert_messages(kept), session=self._session
-        )
-        if computed is not None:
+        prompt = await self._conversation.aprompt(context.messages, session=self._session)
+        if prompt is not None:
             options: Mapping[str, Any] = context.options or {}
-            if computed.stable:
-                instructions = _append_instructions(options.get("instructions"), computed.stable)
+            if prompt.stable:
+                instructions = _append_instructions(options.get("instructions"), prompt.stable)
                 context.options = {**options, "instructions": instructions}
-            if computed.volatile:
-                attribution = {"_attribution": {"source_id": SOURCE_ID}}  # not a message of the user, if it is stored
-                kept.append(Message("user", [computed.volatile], additional_properties=attribution))
-            context.messages = kept
+            attribution = {"_attribution": {"source_id": SOURCE_ID}}  # not a message of the user, if it is stored
+            volatile = Message("user", [prompt.volatile], additional_properties=attribution)
+            context.messages = [*prompt.messages, *([volatile] if prompt.volatile else [])]
         await call_next()
-
-
-def _is_turn_start(message: Message) -> bool:
-    return message.role == "user"
-
-
-def _is_system(message: Message) -> bool:
-    return message.role == "system"
 
 
 def _append_instructions(instructions: Any, stable_text: str) -> Any:
@@ -99,3 +82,10 @@ def _convert_messages(messages: Sequence[Message]) -> list[ConversationMessage]:
                 )
             )
     return converted
+
+
+_FORMAT: MessageFormat[Message] = MessageFormat(
+    _convert_messages,
+    is_turn_start=lambda message: message.role == "user",
+    is_system=lambda message: message.role == "system",
+)

@@ -11,7 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
 from foveate.engine import Engine
-from foveate.integrations.conversation import Conversation, ConversationMessage, HistoryOptions, is_context_block
+from foveate.integrations.conversation import (
+    Conversation,
+    ConversationMessage,
+    HistoryOptions,
+    MessageFormat,
+    is_context_block,
+)
 from foveate.integrations.importers import ImportReport
 
 Message = Mapping[str, Any]
@@ -32,37 +38,37 @@ def messages_for(
 
     The messages are stored first, so that the turns that are dropped are not lost.
     """
-    conversation = Conversation(engine, **options)
-    own = [{**message, "content": _without_context(message["content"])} for message in messages]
-    kept = conversation.kept_messages(own, is_turn_start)
-    context = conversation.context_blocks(convert_messages(own), convert_messages(kept))
+    own: list[Message] = [{**message, "content": _without_context(message["content"])} for message in messages]
+    prompt = Conversation(engine, _FORMAT, **options).prompt(own, with_markers=True)
     system_blocks = _without_context(system)
-    if context is None:  # the store failed: a turn that was not stored must not be dropped
+    if prompt is None:
         return {"system": system_blocks, "messages": own}
-    stable, volatile = context
-    if stable:
+    if prompt.stable:
         contents = [system_blocks, *(message["content"] for message in own)]
         cache_marks = sum("cache_control" in block for content in contents for block in content)
         cache = {"cache_control": {"type": "ephemeral"}} if cache_marks < MAX_CACHE_MARKS else {}
-        system_blocks.append({"type": "text", "text": stable, **cache})
-    return {"system": system_blocks, "messages": _append_to_user_message(kept, volatile)}
+        system_blocks.append({"type": "text", "text": prompt.stable, **cache})
+    return {"system": system_blocks, "messages": _append_to_user_message(prompt.messages, prompt.volatile)}
 
 
 def remember(engine: Engine, messages: Sequence[Message], *, session: str | None = None) -> ImportReport:
     """Store a conversation. Messages that are stored already are not stored again."""
-    return Conversation(engine, session=session).remember(convert_messages(messages))
+    return Conversation(engine, _FORMAT, session=session).remember(messages)
 
 
-def is_turn_start(message: Message) -> bool:
+def _is_turn_start(message: Message) -> bool:
     """Return whether a message contains the user's words and no result of a tool."""
     has_result = any(block.get("type") == "tool_result" for block in _blocks(message["content"]))
     return message["role"] == "user" and not has_result
 
 
-def convert_messages(messages: Sequence[Message]) -> list[ConversationMessage]:
+def _convert_messages(messages: Sequence[Message]) -> list[ConversationMessage]:
     blocks = [(message["role"], block) for message in messages for block in _without_context(message["content"])]
     calls = {block["id"]: block for _, block in blocks if block.get("type") == "tool_use"}
     return [part for role, block in blocks for part in _convert_block(role, block, calls)]
+
+
+_FORMAT: MessageFormat[Message] = MessageFormat(_convert_messages, _is_turn_start)
 
 
 def _convert_block(role: str, block: Block, calls: Mapping[str, Block]) -> Iterator[ConversationMessage]:
@@ -93,7 +99,7 @@ def _blocks(content: Any) -> list[Block]:
     return [block if isinstance(block, Mapping) else block.model_dump(exclude_none=True) for block in content]
 
 
-def _append_to_user_message(messages: list[dict[str, Any]], text: str) -> list[dict[str, Any]]:
+def _append_to_user_message(messages: list[Message], text: str) -> list[Message]:
     """Append a text to the last user message: after the results of tools, and before a prefilled answer."""
     last = max((n for n, message in enumerate(messages) if message["role"] == "user"), default=None)
     if not text or last is None:

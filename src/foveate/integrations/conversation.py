@@ -1,7 +1,7 @@
 """A conversation in a framework's loop: its context is computed for each call of the model, its messages are stored.
 
-Every adapter converts its framework's messages to `ConversationMessage` and uses a `Conversation`. No adapter computes a
-context or stores messages in another way.
+An adapter says in a `MessageFormat` how to read its framework's messages, and places the parts of a `Prompt`. A
+`Conversation` does the rest: no adapter computes a context, stores messages or shortens a history in another way.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, takewhile
-from typing import Any, Literal, TypeVar, Unpack
+from typing import Any, Generic, Literal, TypeVar, Unpack
 
 from foveate.engine import Engine
 from foveate.errors import BudgetError, SourceError, StoreError
@@ -87,21 +87,70 @@ class ConversationMessage:
     """Pictures and files between the texts, each with its index; stored unchanged for such an adapter."""
 
 
-class Conversation:
-    """Computes the contexts of a conversation and stores its messages."""
+@dataclass(frozen=True, slots=True)
+class MessageFormat(Generic[Message]):
+    """How to read the messages of a framework."""
 
-    def __init__(self, engine: Engine, **options: Unpack[HistoryOptions]) -> None:
+    convert: Callable[[Sequence[Message]], list[ConversationMessage]]
+    is_turn_start: Callable[[Message], bool]
+    is_system: Callable[[Message], bool] = lambda _: False
+
+
+CONVERTED: MessageFormat[ConversationMessage] = MessageFormat(
+    list, lambda message: message.role == "user", lambda message: message.role == "system"
+)
+"""The format of messages that are converted already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt(Generic[Message]):
+    """What the next call of the model receives: the messages that stay, and the two parts of the context."""
+
+    messages: list[Message]
+    stable: str
+    volatile: str
+
+
+class Conversation(Generic[Message]):
+    """Computes the contexts of a conversation and stores its messages.
+
+    A session in the options takes precedence over the one that the framework names in a call.
+    """
+
+    def __init__(self, engine: Engine, format: MessageFormat[Message], **options: Unpack[HistoryOptions]) -> None:
         refuse_unknown(options, _OPTIONS, "An adapter")
         self.engine = engine
-        self.turns = options.pop("turns", DEFAULT_TURNS)
-        self.stores_messages = options.pop("remember", True)
-        self.session = options.pop("session", None)
+        self._format = format
+        self._turns = options.pop("turns", DEFAULT_TURNS)
+        self._stores_messages = options.pop("remember", True)
+        self._session = options.pop("session", None)
         self._options: ContextOptions = options
+
+    def prompt(
+        self, messages: Sequence[Message], *, session: str | None = None, with_markers: bool = False
+    ) -> Prompt[Message] | None:
+        """Store the messages, and return what the next call of the model receives; None without a context.
+
+        The context can contain what the messages that stay no longer show. If there is none, all messages must be sent: the
+        store may have failed, and a turn that was not stored must not be dropped. `with_markers` puts marker lines around
+        both parts, within the budget. Raises BudgetError if it has no room for them.
+        """
+        kept = self._kept_messages(messages)
+        markers = self._marker_tokens() if with_markers else 0
+        self.remember(messages, session=session)
+        budget = self._options.get("budget")
+        context = self.context(messages, kept, session=session, budget=None if budget is None else budget - markers)
+        if budget is None and context and context.tokens + markers > context.budget.ceiling:
+            context = self.context(messages, kept, session=session, budget=context.budget.total - markers)
+        if context is None:
+            return None
+        wrap = wrap_context_block if with_markers else str
+        return Prompt(kept, wrap(context.stable), wrap(context.volatile))
 
     def context(
         self,
-        messages: Sequence[ConversationMessage],
-        shown: Sequence[ConversationMessage] = (),
+        messages: Sequence[Message],
+        shown: Sequence[Message] = (),
         *,
         session: str | None = None,
         budget: int | None = None,
@@ -111,14 +160,14 @@ class Conversation:
         The context does not repeat the messages `shown`, which the prompt contains anyway. If the store fails, that is
         logged and the call can go on without a context. An error in the options is raised.
         """
-        query = current_query(messages) or (DEFAULT_QUERY if any(part.role == "user" for part in messages) else "")
+        converted = self._format.convert(messages)
+        query = current_query(converted) or (DEFAULT_QUERY if any(part.role == "user" for part in converted) else "")
         if not query:
             return None
-        session = session or self.session
         try:
-            options: ContextOptions = {**self._options, "session": session}
+            options: ContextOptions = {**self._options, "session": self._session or session}
             if shown:
-                options["filters"] = self._exclude_shown(shown, session)
+                options["filters"] = self._exclude_shown(self._format.convert(shown), session)
             if budget is not None:
                 options["budget"] = budget
             return self.engine.context(query, **options)
@@ -126,79 +175,50 @@ class Conversation:
             log.warning("no context: %s", error)
             return None
 
-    def remember(
-        self, messages: Sequence[ConversationMessage], *, session: str | None = None, is_new: bool = False
-    ) -> ImportReport:
+    def remember(self, messages: Sequence[Message], *, session: str | None = None, is_new: bool = False) -> ImportReport:
         """Store messages as events of the session. If the store fails, that is logged.
 
         Messages that are stored already are not stored again, so the whole conversation may be handed over each time.
         With `is_new`, all messages are new, although some may have the text of earlier ones.
         """
-        if not self.stores_messages:
+        if not self._stores_messages:
             return ImportReport()
-        session = self._session_name(session)
+        converted, session = self._format.convert(messages), self._session_name(session)
         try:
-            known = self._known_events(messages, session) if is_new else {}
+            known = self._known_events(converted, session) if is_new else {}
             seen_counts = Counter({content: len(ids) for content, ids in known.items()})
-            rows = list(self._rows(messages, session, seen_counts))
+            rows = list(self._rows(converted, session, seen_counts))
             return save_rows(self.engine.store.data, iter(rows if is_new else self._new_rows(rows)), "conversation")
         except StoreError as error:
             log.warning("messages were not stored: %s", error)
-            return ImportReport(skipped=len(messages))
+            return ImportReport(skipped=len(converted))
 
-    def remember_and_compute(
-        self, messages: Sequence[ConversationMessage], shown: Sequence[ConversationMessage], *, session: str | None = None
-    ) -> Context | None:
-        """Store the messages, then return the context, which can contain those that the prompt no longer shows."""
-        self.remember(messages, session=session)
-        return self.context(messages, shown, session=session)
+    async def aprompt(self, messages: Sequence[Message], *, session: str | None = None) -> Prompt[Message] | None:
+        """`prompt` for async callers."""
+        return await asyncio.to_thread(self.prompt, messages, session=session)
 
-    async def aremember(
-        self, messages: Sequence[ConversationMessage], *, session: str | None = None, is_new: bool = False
-    ) -> ImportReport:
+    async def aremember(self, messages: Sequence[Message], *, session: str | None = None) -> ImportReport:
         """`remember` for async callers."""
-        if not self.stores_messages:
-            return ImportReport()  # without the cost of a thread
-        return await asyncio.to_thread(self.remember, messages, session=session, is_new=is_new)
+        return await asyncio.to_thread(self.remember, messages, session=session)
 
-    async def aremember_and_compute(
-        self, messages: Sequence[ConversationMessage], shown: Sequence[ConversationMessage], *, session: str | None = None
-    ) -> Context | None:
-        """`remember_and_compute` for async callers."""
-        return await asyncio.to_thread(self.remember_and_compute, messages, shown, session=session)
+    def _kept_messages(self, messages: Sequence[Message]) -> list[Message]:
+        """Return the messages that stay in the prompt: the system's, and the last turns, at least the current one."""
+        turns = last_turns(messages, self._turns if self._turns is None else max(self._turns, 1), self._format.is_turn_start)
+        dropped = messages[: len(messages) - len(turns)]
+        return [*filter(self._format.is_system, dropped), *turns]
 
-    def context_blocks(
-        self, messages: Sequence[ConversationMessage], shown: Sequence[ConversationMessage]
-    ) -> tuple[str, str] | None:
-        """Return the stable and the volatile part between marker lines; None without a context.
-
-        Parts and markers together are within the budget. Raises BudgetError if it has no room for the markers.
-        """
+    def _marker_tokens(self) -> int:
+        """Return the tokens of the marker lines around both parts. Raises BudgetError if they leave no room."""
         counter = self._options.get("counter") or self.engine.store.data.rules.counter
         markers = 2 * tokens.count(f"{CONTEXT_BEGIN}{CONTEXT_END}\n", counter)
         budget = self._options.get("budget")
         if budget is not None and budget <= markers:
             problem = f"A budget of {budget} tokens is too small: the lines around a context take {markers}. Raise it."
             raise BudgetError(problem, short=markers + 1 - budget)
-        self.remember(messages)
-        context = self.context(messages, shown, budget=None if budget is None else budget - markers)
-        if budget is None and context and context.tokens + markers > context.budget.ceiling:
-            context = self.context(messages, shown, budget=context.budget.total - markers)
-        return (wrap_context_block(context.stable), wrap_context_block(context.volatile)) if context else None
-
-    def kept_messages(
-        self,
-        messages: Sequence[Message],
-        is_turn_start: Callable[[Message], bool],
-        is_system: Callable[[Message], bool] = lambda _: False,
-    ) -> list[Message]:
-        """Return the messages that stay in the prompt: the system's, and the last turns, at least the current one."""
-        turns = last_turns(messages, self.turns if self.turns is None else max(self.turns, 1), is_turn_start)
-        dropped = messages[: len(messages) - len(turns)]
-        return [*filter(is_system, dropped), *turns]
+        return markers
 
     def _session_name(self, session: str | None) -> str:
-        return session or self.session or self.engine.scope.session or DEFAULT_SESSION
+        return self._session or session or self.engine.scope.session or DEFAULT_SESSION
 
     def _rows(self, messages: Sequence[ConversationMessage], session: str, seen_counts: Counter[str]) -> Iterator[ImportRow]:
         """Yield the rows to store. A text that occurs again gets the next number, as each "go on" is another message."""

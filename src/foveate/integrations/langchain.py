@@ -11,8 +11,7 @@ from typing import Any, Unpack
 
 from foveate.engine import Engine
 from foveate.integrations import requires_extra
-from foveate.integrations.conversation import Conversation, ConversationMessage, HistoryOptions, Role
-from foveate.receipts.context import Context
+from foveate.integrations.conversation import Conversation, ConversationMessage, HistoryOptions, MessageFormat, Prompt, Role
 
 with requires_extra("langchain"):
     from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
@@ -24,48 +23,40 @@ class ComputedContext(AgentMiddleware[Any, Any, Any]):
 
     def __init__(self, engine: Engine, **options: Unpack[HistoryOptions]) -> None:
         super().__init__()
-        self._conversation = Conversation(engine, **options)
+        self._conversation = Conversation(engine, _FORMAT, **options)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        kept = self._kept_messages(request.messages)
-        context = self._conversation.remember_and_compute(
-            _convert_messages(request.messages), _convert_messages(kept), session=self._session_name(request.runtime)
-        )
-        return handler(_rewrite_request(request, kept, context))
+        prompt = self._conversation.prompt(request.messages, session=_thread_id(request.runtime))
+        return handler(_rewrite_request(request, prompt))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        kept = self._kept_messages(request.messages)
-        context = await self._conversation.aremember_and_compute(
-            _convert_messages(request.messages), _convert_messages(kept), session=self._session_name(request.runtime)
-        )
-        return await handler(_rewrite_request(request, kept, context))
+        prompt = await self._conversation.aprompt(request.messages, session=_thread_id(request.runtime))
+        return await handler(_rewrite_request(request, prompt))
 
     def after_agent(self, state: Any, runtime: Any) -> None:
-        self._conversation.remember(_convert_messages(state["messages"]), session=self._session_name(runtime))
+        self._conversation.remember(state["messages"], session=_thread_id(runtime))
 
     async def aafter_agent(self, state: Any, runtime: Any) -> None:
-        await self._conversation.aremember(_convert_messages(state["messages"]), session=self._session_name(runtime))
-
-    def _kept_messages(self, messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-        return self._conversation.kept_messages(messages, lambda message: _role(message) == "user", _is_system)
-
-    def _session_name(self, runtime: Any) -> str | None:
-        """Return the session of the options, else the graph's thread."""
-        thread = getattr(getattr(runtime, "execution_info", None), "thread_id", None)
-        return self._conversation.session or (None if thread is None else str(thread))
+        await self._conversation.aremember(state["messages"], session=_thread_id(runtime))
 
 
-def _rewrite_request(request: ModelRequest[Any], kept: list[AnyMessage], context: Context | None) -> ModelRequest[Any]:
+def _thread_id(runtime: Any) -> str | None:
+    """Return the graph's thread, which is the session."""
+    thread = getattr(getattr(runtime, "execution_info", None), "thread_id", None)
+    return None if thread is None else str(thread)
+
+
+def _rewrite_request(request: ModelRequest[Any], prompt: Prompt[AnyMessage] | None) -> ModelRequest[Any]:
     """Append the stable part to the system message and the volatile part to the messages, so that prompt caches hold."""
-    if context is None:
+    if prompt is None:
         return request
-    system = _append_system_text(request.system_message, context.stable) if context.stable else request.system_message
-    volatile = [HumanMessage(context.volatile)] if context.volatile else []
-    return request.override(system_message=system, messages=[*kept, *volatile])
+    system = _append_system_text(request.system_message, prompt.stable) if prompt.stable else request.system_message
+    volatile = [HumanMessage(prompt.volatile)] if prompt.volatile else []
+    return request.override(system_message=system, messages=[*prompt.messages, *volatile])
 
 
 def _append_system_text(system: SystemMessage | None, stable_text: str) -> SystemMessage:
@@ -74,10 +65,6 @@ def _append_system_text(system: SystemMessage | None, stable_text: str) -> Syste
     if isinstance(system.content, str):
         return system.model_copy(update={"content": f"{system.content}\n\n{stable_text}"})
     return system.model_copy(update={"content": [*system.content, {"type": "text", "text": stable_text}]})
-
-
-def _is_system(message: Any) -> bool:
-    return isinstance(message, SystemMessage)
 
 
 def _role(message: Any) -> Role:
@@ -104,3 +91,10 @@ def _convert_messages(messages: Sequence[Any]) -> list[ConversationMessage]:
             )
         )
     return converted
+
+
+_FORMAT: MessageFormat[AnyMessage] = MessageFormat(
+    _convert_messages,
+    is_turn_start=lambda message: _role(message) == "user",
+    is_system=lambda message: isinstance(message, SystemMessage),
+)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Unpack
 
 from foveate.engine import Engine
 from foveate.errors import BudgetError
 from foveate.integrations import requires_extra
-from foveate.integrations.conversation import AdapterOptions, Conversation, ConversationMessage, Role
+from foveate.integrations.conversation import AdapterOptions, Conversation, ConversationMessage, MessageFormat, Role
 from foveate.receipts.context import Context
 from foveate.text import tokens
 
@@ -33,66 +33,54 @@ TOKEN_MARGIN = 0.05
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "tool": "tool", "function": "tool"}
 
 
-@dataclass(frozen=True, slots=True)
-class _CachedQuery:
-    messages: list[ConversationMessage]
-    session: str | None
-
-
 class ComputedContextBlock(BaseMemoryBlock[str]):
     """Holds the context: `Memory.from_defaults(memory_blocks=[ComputedContextBlock(engine)], insert_method="user")`."""
 
     name: str = "computed_context"
     priority: int = 1
-    _conversation: Conversation = PrivateAttr()
-    _cached_queries: OrderedDict[str, _CachedQuery] = PrivateAttr(default_factory=OrderedDict)
+    _conversation: Conversation[ChatMessage] = PrivateAttr()
+    _computations: OrderedDict[str, Callable[..., Context | None]] = PrivateAttr(default_factory=OrderedDict)
+    """By text: how to compute a context again."""
 
     def __init__(
         self, engine: Engine, *, name: str = "computed_context", priority: int = 1, **options: Unpack[AdapterOptions]
     ) -> None:
         """`name` and `priority` are LlamaIndex's; a block of priority 0 is never shortened."""
         super().__init__(name=name, priority=priority)
-        self._conversation = Conversation(engine, turns=None, **options)
+        self._conversation = Conversation(engine, _FORMAT, turns=None, **options)
 
     async def _aget(
         self, messages: list[ChatMessage] | None = None, session_id: str | None = None, **block_kwargs: object
     ) -> str:
         """Return the context for the last question, without what the history shows anyway."""
-        session = self._conversation.session or session_id
-        query = _CachedQuery(_convert_messages(_drop_repeated_question(messages or [])), session)
-        context = await asyncio.to_thread(self._compute_and_remember, query)
+        history = _drop_repeated_question(messages or [])
+        compute = partial(self._conversation.context, history, history, session=session_id)
+        context = await asyncio.to_thread(compute)
+        await self._conversation.aremember(history, session=session_id)
         if context is None:
             return ""
-        self._cached_queries[context.text] = query
-        while len(self._cached_queries) > MAX_CACHED_QUERIES:
-            self._cached_queries.popitem(last=False)
+        self._computations[context.text] = compute
+        while len(self._computations) > MAX_CACHED_QUERIES:
+            self._computations.popitem(last=False)
         return context.text
-
-    def _compute_and_remember(self, query: _CachedQuery) -> Context | None:
-        context = self._conversation.context(query.messages, query.messages, session=query.session)
-        if query.messages:
-            self._conversation.remember(query.messages, session=query.session)
-        return context
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
         """Store messages that leave the short-term memory. Most are stored already, when the last context was computed."""
         sessions = (message.additional_kwargs.get("session_id") for message in messages)
         session = next((str(session) for session in sessions if session), None)
-        await self._conversation.aremember(_convert_messages(messages), session=self._conversation.session or session)
+        await self._conversation.aremember(messages, session=session)
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
         """Compute the context again for less room; None if nothing useful would be left."""
-        query = self._cached_queries.get(content) if content else None
-        if query is None:
+        compute = self._computations.get(content) if content else None
+        if compute is None:
             return None
         counter = self._conversation.engine.store.data.rules.counter
         budget = int((tokens.count(content, counter) - tokens_to_truncate) * (1 - TOKEN_MARGIN))
         if budget <= 0:
             return None
         try:
-            context = await asyncio.to_thread(
-                self._conversation.context, query.messages, query.messages, session=query.session, budget=budget
-            )
+            context = await asyncio.to_thread(compute, budget=budget)
         except BudgetError:
             return None
         return context.text or None if context else None
@@ -115,3 +103,7 @@ def _convert_messages(messages: Sequence[ChatMessage]) -> list[ConversationMessa
         tool, tool_input = (call.tool_name, call.tool_kwargs) if call else ("", None)
         converted.append(ConversationMessage(role=role, text=message.content or "", tool=tool, tool_input=tool_input))
     return converted
+
+
+# How much of the history stays is the memory's decision, so no message starts a turn.
+_FORMAT: MessageFormat[ChatMessage] = MessageFormat(_convert_messages, is_turn_start=lambda _: False)

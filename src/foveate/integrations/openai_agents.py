@@ -21,13 +21,14 @@ from foveate.engine import Engine
 from foveate.errors import StoreError
 from foveate.integrations import requires_extra
 from foveate.integrations.conversation import (
+    CONVERTED,
     DEFAULT_TURNS,
     Conversation,
     ConversationMessage,
     HistoryOptions,
     last_turns,
 )
-from foveate.integrations.openai_messages import convert_messages, is_system, is_turn_start
+from foveate.integrations.openai_messages import FORMAT
 from foveate.records.render_events import role_of
 from foveate.text.redact import redact_value
 from foveate.types import NO_FILTERS, Record
@@ -56,21 +57,17 @@ def context_filter(source: Engine | FoveateSession, **options: Unpack[HistoryOpt
     if isinstance(source, FoveateSession):
         options = {**options, "session": source.session_id, "remember": False}
         source = source.engine
-    conversation = Conversation(source, **options)
+    conversation = Conversation(source, FORMAT, **options)
 
     async def filter_model_input(data: CallModelData[Any]) -> ModelInputData:
-        items, instructions = data.model_data.input, data.model_data.instructions
-        kept = conversation.kept_messages(items, is_turn_start, is_system)
-        context = await conversation.aremember_and_compute(
-            convert_messages(items), convert_messages(kept), session=conversation.session or _trace_group()
-        )
-        if context is None:  # the store failed: a turn that was not stored must not be dropped
+        trace_group = getattr(get_current_trace(), "group_id", None)
+        prompt = await conversation.aprompt(data.model_data.input, session=trace_group)
+        if prompt is None:
             return data.model_data
-        if context.stable:
-            instructions = "\n\n".join(filter(None, (instructions, context.stable.rstrip())))
-        if context.volatile:
-            kept.append({"role": "user", "content": context.volatile})
-        return ModelInputData(input=kept, instructions=instructions)
+        instructions = "\n\n".join(filter(None, (data.model_data.instructions, prompt.stable.rstrip())))
+        if prompt.volatile:
+            prompt.messages.append({"role": "user", "content": prompt.volatile})
+        return ModelInputData(input=prompt.messages, instructions=instructions or None)
 
     return filter_model_input
 
@@ -88,12 +85,12 @@ class FoveateSession:
         self.session_settings: SessionSettings | None = None
         self.engine = engine
         self._turns = turns
-        self._conversation = Conversation(engine, session=session_id)
+        self._conversation = Conversation(engine, CONVERTED, session=session_id)
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Return the last turns, oldest first, and at most `limit` items of them."""
         items = [_item(record) for record in await asyncio.to_thread(self._messages)]
-        kept = last_turns(items, self._turns, is_turn_start)
+        kept = last_turns(items, self._turns, FORMAT.is_turn_start)
         return kept if limit is None else kept[-limit:] if limit > 0 else []
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
@@ -115,7 +112,7 @@ class FoveateSession:
 
     def _store(self, items: list[TResponseInputItem]) -> None:
         now = self.engine.store.data.clock()
-        messages = [_storable_message(message) for message in convert_messages(items)]
+        messages = [_storable_message(message) for message in FORMAT.convert(items)]
         messages = [replace(message, position=f"{now:014d}.{next(_sequence):09d}") for message in messages]
         self._conversation.remember(messages, is_new=True)
 
@@ -169,7 +166,3 @@ def _item(record: Record) -> TResponseInputItem:
     for index, attachment in attachments:
         content.insert(index, attachment)
     return cast(TResponseInputItem, {"role": role, "content": content})
-
-
-def _trace_group() -> str | None:
-    return getattr(get_current_trace(), "group_id", None)

@@ -12,7 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
 from foveate.engine import Engine
-from foveate.integrations.conversation import Conversation, ConversationMessage, HistoryOptions, is_context_block
+from foveate.integrations.conversation import (
+    Conversation,
+    ConversationMessage,
+    HistoryOptions,
+    MessageFormat,
+    is_context_block,
+)
 from foveate.integrations.importers import ImportReport
 
 Message = Any
@@ -29,39 +35,40 @@ def messages_for(engine: Engine, messages: Sequence[Message], **options: Unpack[
 
     The messages are stored first, so that the turns that are dropped are not lost.
     """
-    conversation = Conversation(engine, **options)
     own = [message for message in messages if not is_context_block(_as_mapping(message).get("content"))]
-    system = [message for message in own if is_system(message)]
-    kept = conversation.kept_messages([message for message in own if not is_system(message)], is_turn_start)
-    context = conversation.context_blocks(convert_messages(own), convert_messages(kept))
-    if context is None:  # the store failed: a turn that was not stored must not be dropped
+    prompt = Conversation(engine, FORMAT, **options).prompt(own, with_markers=True)
+    if prompt is None:
         return own
-    stable, volatile = context
+    system = [message for message in prompt.messages if _is_system(message)]
     role = _as_mapping(system[-1])["role"] if system else SYSTEM_ROLES[0]
-    before = [{"role": role, "content": stable}] if stable else []
-    after = [{"role": "user", "content": volatile}] if volatile else []
+    before = [{"role": role, "content": prompt.stable}] if prompt.stable else []
+    kept = [message for message in prompt.messages if not _is_system(message)]
+    after = [{"role": "user", "content": prompt.volatile}] if prompt.volatile else []
     return [*system, *before, *kept, *after]
 
 
 def remember(engine: Engine, messages: Sequence[Message], *, session: str | None = None) -> ImportReport:
     """Store a conversation. Messages that are stored already are not stored again."""
-    return Conversation(engine, session=session).remember(convert_messages(messages))
+    return Conversation(engine, FORMAT, session=session).remember(messages)
 
 
-def is_turn_start(message: Message) -> bool:
+def _is_turn_start(message: Message) -> bool:
     return bool(_as_mapping(message).get("role") == "user")
 
 
-def is_system(message: Message) -> bool:
+def _is_system(message: Message) -> bool:
     return _as_mapping(message).get("role") in SYSTEM_ROLES
 
 
-def convert_messages(messages: Sequence[Message]) -> list[ConversationMessage]:
+def _convert_messages(messages: Sequence[Message]) -> list[ConversationMessage]:
     """Convert messages of both APIs, without those that an earlier call has added."""
     mappings = [_as_mapping(message) for message in messages]
     calls = {id: call for message in mappings for id, call in _tool_calls(message)}
     own = [message for message in mappings if not is_context_block(message.get("content"))]
     return [part for message in own for part in _convert_message(message, calls)]
+
+
+FORMAT: MessageFormat[Message] = MessageFormat(_convert_messages, _is_turn_start, _is_system)
 
 
 def _as_mapping(message: Message) -> Mapping[str, Any]:

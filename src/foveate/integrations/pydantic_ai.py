@@ -12,9 +12,8 @@ from typing import Any, Unpack
 
 from foveate.engine import Engine
 from foveate.integrations import requires_extra
-from foveate.integrations.conversation import Conversation, ConversationMessage, HistoryOptions
+from foveate.integrations.conversation import Conversation, ConversationMessage, HistoryOptions, MessageFormat, Prompt
 from foveate.integrations.importers.rows import digest
-from foveate.receipts.context import Context
 
 with requires_extra("pydantic-ai"):
     from pydantic_ai import RunContext
@@ -43,46 +42,40 @@ class ComputedContext(AbstractCapability[Any]):
     """Adds a computed context to each request. The session is the run's `conversation_id` unless the options name one."""
 
     def __init__(self, engine: Engine, **options: Unpack[HistoryOptions]) -> None:
-        self._conversation = Conversation(engine, **options)
+        self._conversation = Conversation(engine, MessageFormat(convert_messages, is_turn_start), **options)
 
     async def prepare_model_request(self, ctx: RunContext[Any], request_context: ModelRequestContext) -> ModelRequestContext:
-        messages = request_context.messages
-        kept = self._conversation.kept_messages(messages, is_turn_start)
-        context = await self._conversation.aremember_and_compute(
-            convert_messages(messages), convert_messages(kept), session=self._session_name(ctx)
-        )
-        if context is None:  # the store failed: a turn that was not stored must not be dropped
+        prompt = await self._conversation.aprompt(request_context.messages, session=ctx.conversation_id)
+        if prompt is None:
             return request_context
         parameters = request_context.model_request_parameters
-        if context.stable:
-            stable = InstructionPart(content=context.stable.rstrip())
+        if prompt.stable:
+            stable = InstructionPart(content=prompt.stable.rstrip())
             parts = InstructionPart.sorted([*(parameters.instruction_parts or ()), stable])
             parameters = replace(parameters, instruction_parts=parts)
-        request_messages = _request_messages(messages, kept, context)
-        return replace(request_context, messages=request_messages, model_request_parameters=parameters)
+        messages = _request_messages(request_context.messages, prompt)
+        return replace(request_context, messages=messages, model_request_parameters=parameters)
 
     async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
-        await self._conversation.aremember(convert_messages(result.all_messages()), session=self._session_name(ctx))
+        await self._conversation.aremember(result.all_messages(), session=ctx.conversation_id)
         return result
-
-    def _session_name(self, ctx: RunContext[Any]) -> str | None:
-        return self._conversation.session or ctx.conversation_id
 
     @classmethod
     def get_serialization_name(cls) -> str | None:
         return None  # an engine cannot be written into a file
 
 
-def _request_messages(messages: Sequence[ModelMessage], kept: list[ModelMessage], context: Context) -> list[ModelMessage]:
-    """Return the messages to send: system prompts of dropped turns, the kept turns, and the volatile part."""
+def _request_messages(messages: Sequence[ModelMessage], prompt: Prompt[ModelMessage]) -> list[ModelMessage]:
+    """Return the messages to send: system prompts of dropped turns, the turns that stay, and the volatile part."""
+    kept = prompt.messages
     dropped = [message for message in messages[: len(messages) - len(kept)] if isinstance(message, ModelRequest)]
     system_parts = [part for message in dropped for part in message.parts if not isinstance(part, _USER_SIDE_PARTS)]
     first, *rest = kept
     if system_parts and isinstance(first, ModelRequest):
         first = replace(first, parts=[*system_parts, *first.parts])
     *rest, last = first, *rest
-    if context.volatile and isinstance(last, ModelRequest):
-        last = replace(last, parts=[*last.parts, UserPromptPart(context.volatile)])
+    if prompt.volatile and isinstance(last, ModelRequest):
+        last = replace(last, parts=[*last.parts, UserPromptPart(prompt.volatile)])
     return [*rest, last]
 
 
