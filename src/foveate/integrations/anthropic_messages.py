@@ -19,6 +19,7 @@ from foveate.integrations.conversation import (
     is_context_block,
 )
 from foveate.integrations.importers import ImportReport
+from foveate.integrations.importers.rows import content_text
 
 Message = Mapping[str, Any]
 Block = Mapping[str, Any]
@@ -77,7 +78,7 @@ def _convert_block(role: str, block: Block, calls: Mapping[str, Block]) -> Itera
         call = calls.get(id, {})
         yield ConversationMessage(
             role="tool",
-            text="\n".join(part["text"] for part in _blocks(block.get("content") or "") if part.get("text")),
+            text=content_text(_blocks(block.get("content") or "")),
             id=id,
             tool=call.get("name", ""),
             tool_input=call.get("input"),

@@ -7,7 +7,6 @@ are recognised by their marker lines.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
@@ -20,13 +19,13 @@ from foveate.integrations.conversation import (
     is_context_block,
 )
 from foveate.integrations.importers import ImportReport
+from foveate.integrations.importers.rows import content_text, parse_arguments
 
 Message = Any
 """A dict, or an object of the client: `messages.append(response.choices[0].message)` is usual."""
 
 SYSTEM_ROLES = ("system", "developer")
 _OUTPUT_SUFFIX = "_call_output"
-_TEXT_KEYS = ("text", "refusal", "stdout", "stderr")
 _ARGUMENT_KEYS = ("arguments", "input", "action")
 
 
@@ -80,48 +79,28 @@ def _convert_message(message: Mapping[str, Any], calls: Mapping[str, tuple[str, 
     if role == "tool" or str(message.get("type", "")).endswith(_OUTPUT_SUFFIX):
         id = str(message.get("tool_call_id") or message.get("call_id") or "")
         tool, tool_input = calls.get(id, ("", None))
-        text = _text(message.get("content") if role == "tool" else message.get("output"))
+        text = content_text(message.get("content") if role == "tool" else message.get("output"))
         yield ConversationMessage(role="tool", text=text, id=id, tool=tool, tool_input=tool_input)
     elif role in SYSTEM_ROLES:
-        yield ConversationMessage(role="system", text=_text(message.get("content")))
+        yield ConversationMessage(role="system", text=content_text(message.get("content")))
     elif role in ("user", "assistant"):
         content = message.get("content")
-        yield ConversationMessage(role=role, text=_text(content), attachments=_attachments(content))
+        yield ConversationMessage(role=role, text=content_text(content), attachments=_attachments(content))
 
 
 def _tool_calls(message: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, Any]]]:
     """Yield the id of each tool call in a message, with the name of the tool and the arguments."""
     if message.get("call_id") and not str(message.get("type", "")).endswith(_OUTPUT_SUFFIX):
         arguments = next((message[key] for key in _ARGUMENT_KEYS if message.get(key)), None)
-        yield message["call_id"], (str(message.get("name") or message.get("type")), _parse_arguments(arguments))
+        yield message["call_id"], (str(message.get("name") or message.get("type")), parse_arguments(arguments))
     for call in message.get("tool_calls") or ():
         function = call.get("function") or call.get("custom") or {}
-        arguments = _parse_arguments(function.get("arguments") or function.get("input"))
+        arguments = parse_arguments(function.get("arguments") or function.get("input"))
         yield call.get("id", ""), (str(function.get("name", "")), arguments)
-
-
-def _parse_arguments(arguments: Any) -> Any:
-    try:
-        return json.loads(arguments) if isinstance(arguments, str) else arguments
-    except (ValueError, RecursionError):
-        return arguments
 
 
 def _attachments(content: Any) -> list[tuple[int, Mapping[str, Any]]]:
     """Return pictures, sounds and files of a content, each with its index."""
     if not isinstance(content, list | tuple):
         return []
-    return [(n, part) for n, part in enumerate(content) if isinstance(part, Mapping) and not _text(part)]
-
-
-def _text(content: Any) -> str:
-    """Return the text of a content in any of its forms; pictures and files have none."""
-    if isinstance(content, str) or content is None:
-        return content or ""
-    parts = content if isinstance(content, list | tuple) else [content]
-    texts = (part if isinstance(part, str) else _part_text(part) for part in parts)
-    return "\n".join(text for text in texts if text)
-
-
-def _part_text(part: Mapping[str, Any]) -> str:
-    return "\n".join(str(part[key]) for key in _TEXT_KEYS if part.get(key))
+    return [(n, part) for n, part in enumerate(content) if isinstance(part, Mapping) and not content_text(part)]

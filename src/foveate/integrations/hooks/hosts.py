@@ -22,6 +22,7 @@ from foveate.integrations.importers.rows import (
     as_mapping,
     digest,
     message_rows,
+    strip_injected,
     tool_rows,
 )
 from foveate.memory.messages import without_private_parts
@@ -98,10 +99,6 @@ COMPACTED_TEXT = "The conversation was compacted."
 MAX_TEXT_CHARS = 200_000
 """A longer text is cut before it is read."""
 
-_INJECTED_TAG = re.compile(
-    r"<(system-reminder|task-notification|local-command-\w{1,40}|command-\w{1,40}|hook_context)\b[^<>]{0,500}>"
-)
-"""The beginning of a text that a program inserted into a prompt."""
 _HANDOFF = re.compile(
     r"^[ \t]*(?:```+|~~~+)[ \t]*handoff\b|schema[\"']?[ \t]{0,20}:[ \t]{0,20}[\"']?handoff/v1", re.MULTILINE
 )
@@ -177,7 +174,7 @@ def _on_session_start(engine: Engine, event: HookEvent) -> str:
 
 
 def _on_prompt(engine: Engine, event: HookEvent) -> str:
-    prompt = without_private_parts(_strip_injected(event.fields["prompt"]))
+    prompt = without_private_parts(strip_injected(event.fields["prompt"]))
     if not prompt or event.fields["source"] not in HUMAN_SOURCES:
         return ""
     _save_message(engine, event, "user", prompt)
@@ -262,20 +259,6 @@ def _tool_output(output: Any) -> tuple[str, bool]:
     parts = [part if isinstance(part, str) else _tool_output(part)[0] for key in _TEXT_KEYS if (part := output.get(key))]
     failed = any(output.get(key) for key in _ERROR_KEYS) or output.get("success") is False or exit_code not in (0, None)
     return "\n".join(parts)[:MAX_TEXT_CHARS], failed
-
-
-def _strip_injected(prompt: str) -> str:
-    """Remove what programs have inserted into a prompt. A tag that is never closed is part of the text."""
-    parts, at = [], 0
-    unclosed: set[str] = set()
-    while match := _INJECTED_TAG.search(prompt, at):
-        name = match[1]
-        end = -1 if name in unclosed else prompt.find(f"</{name}>", match.end())
-        parts.append(prompt[at : match.start() if end >= 0 else match.end()])
-        at = end + len(name) + 3 if end >= 0 else match.end()
-        if end < 0:
-            unclosed.add(name)
-    return "".join([*parts, prompt[at:]])
 
 
 def _save_rows(engine: Engine, event: HookEvent, *rows: ImportRow) -> None:

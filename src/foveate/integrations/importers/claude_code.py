@@ -7,7 +7,6 @@ not come back as an event.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,13 +17,14 @@ from foveate.integrations.importers.rows import (
     SkippedLine,
     ToolCall,
     as_mapping,
+    content_text,
     message_rows,
     parse_millis,
     rows_of_objects,
+    strip_injected,
 )
 
 NAME = "claude-code"
-_INJECTED_TAG = re.compile(r"<(system-reminder|local-command-\w+|command-\w+)>.*?</\1>", re.DOTALL)
 _INTERNAL_FLAGS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly")
 """Flags of lines that the program wrote for itself."""
 
@@ -53,7 +53,7 @@ def _line_rows(number: int, line: Mapping[str, Any], name: str, pending: Pending
     for n, part in enumerate(content if isinstance(content, list) else [{"type": "text", "text": content}]):
         block = as_mapping(part)
         if block.get("type") == "text":
-            text = _INJECTED_TAG.sub("", str(block.get("text") or ""))
+            text = strip_injected(str(block.get("text") or ""))
             yield from message_rows(str(line["type"]), text, key=f"{key}:{n}", session=session, time=time)
         elif block.get("type") == "tool_use" and block.get("id"):
             id = str(block["id"])
@@ -66,9 +66,5 @@ def _line_rows(number: int, line: Mapping[str, Any], name: str, pending: Pending
 
 def _result_text(content: Any, line: Mapping[str, Any]) -> str:
     """Return the result of a tool as the model saw it, else as the program stored it."""
-    if isinstance(content, list):
-        content = "\n".join(str(as_mapping(part).get("text") or "") for part in content)
-    if content:
-        return _INJECTED_TAG.sub("", str(content)).strip()
-    result = as_mapping(line.get("toolUseResult"))
-    return str(result.get("stdout") or result.get("stderr") or "")
+    text = strip_injected(content_text(content)).strip()
+    return text or content_text(as_mapping(line.get("toolUseResult")))

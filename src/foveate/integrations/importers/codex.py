@@ -20,7 +20,9 @@ from foveate.integrations.importers.rows import (
     SkippedLine,
     ToolCall,
     as_mapping,
+    content_text,
     message_rows,
+    parse_arguments,
     parse_millis,
     rows_of_objects,
 )
@@ -74,7 +76,7 @@ def _item_rows(
     item_type, time = str(payload.get("type")), parse_millis(line.get("timestamp"))
     if item_type == "message":
         role = str(payload.get("role"))
-        text = "\n".join(str(as_mapping(part).get("text") or "") for part in payload.get("content") or ())
+        text = content_text(payload.get("content"))
         if role in ("user", "assistant") and not _INJECTED_TEXT.match(text):
             yield from message_rows(role, text, key=_key(number, line, session), session=session, time=time)
     elif item_type in _CALL_TYPES and payload.get("call_id"):
@@ -88,14 +90,9 @@ def _item_rows(
 
 
 def _tool_input(payload: Mapping[str, Any]) -> Any:
-    """Return a call's arguments. They are JSON in a string, or for a custom tool plain text."""
     if "action" in payload:
         return {"action": payload["action"]}
-    arguments = payload.get("arguments", payload.get("input"))
-    try:
-        return json.loads(arguments) if isinstance(arguments, str) else arguments
-    except (ValueError, RecursionError):
-        return arguments
+    return parse_arguments(payload.get("arguments", payload.get("input")))
 
 
 def parse_output(output: Any) -> tuple[str, int | None]:
@@ -104,7 +101,7 @@ def parse_output(output: Any) -> tuple[str, int | None]:
         with suppress(ValueError, RecursionError):
             output = json.loads(output)
     if isinstance(output, list):
-        output = "\n".join(str(as_mapping(part).get("text") or "") for part in output)
+        output = content_text(output)
     if isinstance(output, Mapping):
         code = as_mapping(output.get("metadata")).get("exit_code")
         if not isinstance(code, int) and isinstance(output.get("success"), bool):

@@ -26,6 +26,12 @@ MAX_PENDING_CALLS = 1_000
 CONTEXT_BEGIN, CONTEXT_END = "<foveate-context>\n", "</foveate-context>"
 """Marker lines around a context in a conversation, by which it is recognised wherever it comes back."""
 
+_TEXT_KEYS = ("text", "refusal", "stdout", "stderr")
+_INJECTED_TAG = re.compile(
+    r"<(system-reminder|task-notification|local-command-\w{1,40}|command-\w{1,40}|hook_context)\b[^<>]{0,500}>"
+)
+"""The beginning of a text that a program inserted into a message."""
+
 _MAX_SECONDS = 100_000_000_000
 """Smaller numbers are seconds, not milliseconds: as milliseconds this is a day in 1973."""
 
@@ -126,6 +132,41 @@ def parse_millis(value: Any) -> int | None:
     except (ValueError, OverflowError, OSError):
         return None
     return time
+
+
+def content_text(content: Any) -> str:
+    """Return the text of a message's content: a text, a part, or a list of both. Pictures and files have none."""
+    if isinstance(content, str) or content is None:
+        return content or ""
+    parts = [content] if isinstance(content, Mapping) else content
+    texts = (part if isinstance(part, str) else _part_text(as_mapping(part)) for part in parts)
+    return "\n".join(text for text in texts if text)
+
+
+def _part_text(part: Mapping[str, Any]) -> str:
+    return "\n".join(str(part[key]) for key in _TEXT_KEYS if part.get(key))
+
+
+def parse_arguments(arguments: Any) -> Any:
+    """Return the arguments of a call. They are JSON in a string, or plain text for some tools."""
+    try:
+        return json.loads(arguments) if isinstance(arguments, str) else arguments
+    except (ValueError, RecursionError):
+        return arguments
+
+
+def strip_injected(text: str) -> str:
+    """Remove what programs have inserted into a message. A tag that is never closed is part of the text."""
+    parts, at = [], 0
+    unclosed: set[str] = set()  # looked for once, or a text of many such tags would take quadratic time
+    while match := _INJECTED_TAG.search(text, at):
+        name = match[1]
+        end = -1 if name in unclosed else text.find(f"</{name}>", match.end())
+        parts.append(text[at : match.start() if end >= 0 else match.end()])
+        at = end + len(name) + 3 if end >= 0 else match.end()
+        if end < 0:
+            unclosed.add(name)
+    return "".join([*parts, text[at:]])
 
 
 def digest(*parts: str) -> str:
