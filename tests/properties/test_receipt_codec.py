@@ -29,11 +29,24 @@ from foveate.receipts.parts import (
     Notes,
     RecordRef,
     RefreshNote,
-    SignalsSummary,
 )
 from foveate.receipts.receipt import Receipt
 from foveate.receipts.summary import summary_of
-from foveate.types import LEVELS, TRUST, Budget, Filters, Frame, Prefix, Profile, Reason, Scope, Slot, SlotBudget
+from foveate.types import (
+    LEVELS,
+    TRUST,
+    Budget,
+    Filters,
+    Frame,
+    Intent,
+    Prefix,
+    Profile,
+    Reason,
+    Scope,
+    Signals,
+    Slot,
+    SlotBudget,
+)
 from property_settings import examples
 
 names = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12)
@@ -105,7 +118,12 @@ requests = st.builds(
     overrides=mapping(names, counts),
 )
 signals = st.builds(
-    SignalsSummary, keywords=tuples(names), terms=mapping(names, shares), entities=tuples(ids), intent=names, frame=names
+    Signals,
+    keywords=tuples(names),
+    terms=mapping(names, shares),
+    entities=mapping(ids, st.just("")),
+    intent=st.sampled_from(get_args(Intent)),
+    frame=names,
 )
 slots = st.builds(
     Slot,

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from foveate.cli.render import Line, Piece, supports_utf8, table, text_line, title
-from foveate.types import Budget, SlotBudget
+from foveate.types import Budget, Signals, SlotBudget
 
 if TYPE_CHECKING:
     from foveate.receipts.diff import Diff, SharedPrefix
-    from foveate.receipts.parts import CandidateEntry, KeptCandidate, LeftOutCandidate, SignalsSummary
+    from foveate.receipts.parts import CandidateEntry, KeptCandidate, LeftOutCandidate
     from foveate.receipts.receipt import Receipt
     from foveate.receipts.why import Why
 
@@ -56,7 +56,7 @@ def _head(receipt: Receipt, counter: str) -> list[Line]:
     ]
 
 
-def _approach(signals: SignalsSummary) -> list[Line]:
+def _approach(signals: Signals) -> list[Line]:
     """Return the frame and the size of the question with their reasons, if the profile chose by them."""
     named = (("frame", signals.frame, signals.frame_reason), ("input", signals.input, signals.input_reason))
     return [text_line(f"{name} {value}: {reason}") for name, value, reason in named if value]

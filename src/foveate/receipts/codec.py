@@ -1,15 +1,15 @@
 """The JSON forms of receipts, summaries and contexts, and the bytes of a stored receipt.
 
 Keys and their order are a contract: stored receipts, HTTP documents and `--json` have them. A key with an empty value, such
-as `stale` of a file that exists, is left out. Every key is written by hand: a receipt has hundreds of candidates, and
-`dataclasses.asdict` takes 30 times as long for one.
+as `stale` of a file that exists, is left out. No form is made by `dataclasses.asdict`: a receipt has hundreds of candidates,
+and it takes 30 times as long for one.
 """
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from foveate.clock import iso
@@ -27,18 +27,27 @@ from foveate.receipts.parts import (
     Notes,
     RecordRef,
     RefreshNote,
-    SignalsSummary,
 )
 from foveate.receipts.receipt import Receipt
 from foveate.receipts.summary import NoteCounts, ReceiptSummary, summary_of
 from foveate.store.protocol import StoredReceipt
-from foveate.types import Budget, Prefix, Scope, SlotBudget
+from foveate.types import Budget, Prefix, Scope, Signals, SlotBudget
 
 SCHEMA_VERSION = 1
 COMPRESSION_LEVEL = 3
 
+_SIGNAL_KEYS = (
+    *("keywords", "terms", "paths", "symbols", "entities", "intent", "event_types", "domains", "task_type"),
+    *("complexity", "because", "frame", "frame_because", "input", "input_because"),
+)
 _SIGNAL_FIELDS = {"because": "complexity_reason", "frame_because": "frame_reason", "input_because": "input_reason"}
 """Key in a receipt -> field of the signals. The keys stay, so that stored receipts can be read."""
+
+_REPORT_FIELDS = ("source", "slots", "found", "ms", "error", "among", "note")
+_CANDIDATE_FIELDS = ("id", "version", "hash", "kind", "slot", "source", "features", "score", "overruled_by")
+_OMISSION_FIELDS = ("reason", "detail", "needs_tokens", "needs_score")
+_SUMMARY_FIELDS = ("tokens", "total", "reserve", "framing", "slots", "items", "left_out", "ms", "text_hash")
+"""Fields that stand under their own names in a receipt and in its summary."""
 
 Json = dict[str, Any]
 
@@ -83,6 +92,10 @@ def _dump(document: Json) -> str:
     return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
 
 
+def _values(source: object, names: Sequence[str]) -> Json:
+    return {name: getattr(source, name) for name in names}
+
+
 # --- receipts ------------------------------------------------------------------------------------------------------
 
 
@@ -100,7 +113,7 @@ def to_json(receipt: Receipt) -> Json:
         "revision": receipt.revision,
         "renderer": receipt.renderer,
         "measured_by": receipt.measured_by,
-        "sources": [report_to_json(report) for report in receipt.sources],
+        "sources": [{**_values(report, _REPORT_FIELDS), "slots": list(report.slots)} for report in receipt.sources],
         "candidates": [candidate_to_json(entry) for entry in receipt.candidates],
         "budget": budget_to_json(receipt.budget),
         "prefix": _prefix_to_json(receipt.prefix),
@@ -135,43 +148,16 @@ def from_json(value: Mapping[str, Any]) -> Receipt:
     )
 
 
-def signals_to_json(signals: SignalsSummary) -> Json:
+def signals_to_json(signals: Signals) -> Json:
     """Return the signals of a request as JSON values."""
-    return {
-        "keywords": list(signals.keywords),
-        "terms": dict(signals.terms),
-        "paths": list(signals.paths),
-        "symbols": list(signals.symbols),
-        "entities": list(signals.entities),
-        "intent": signals.intent,
-        "event_types": list(signals.event_types),
-        "domains": list(signals.domains),
-        "task_type": signals.task_type,
-        "complexity": signals.complexity,
-        "because": signals.complexity_reason,
-        "frame": signals.frame,
-        "frame_because": signals.frame_reason,
-        "input": signals.input,
-        "input_because": signals.input_reason,
-    }
+    values = {key: getattr(signals, _SIGNAL_FIELDS.get(key, key)) for key in _SIGNAL_KEYS}
+    values["entities"] = list(signals.entities)  # ids alone, because names are words of records
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
 
 
-def _signals_from_json(value: Mapping[str, Any]) -> SignalsSummary:
+def _signals_from_json(value: Mapping[str, Any]) -> Signals:
     parts: Json = {_SIGNAL_FIELDS.get(key, key): tuple(v) if isinstance(v, list) else v for key, v in value.items()}
-    return SignalsSummary(**parts)
-
-
-def report_to_json(report: SourceReport) -> Json:
-    """Return the report on a source as JSON values."""
-    return {
-        "source": report.source,
-        "slots": list(report.slots),
-        "found": report.found,
-        "ms": report.ms,
-        "error": report.error,
-        "among": report.among,
-        "note": report.note,
-    }
+    return Signals(**{**parts, "entities": dict.fromkeys(parts.get("entities", ()), "")})
 
 
 def budget_to_json(budget: Budget) -> Json:
@@ -232,17 +218,7 @@ def _notes_from_json(value: Mapping[str, Any]) -> Notes:
 
 def candidate_to_json(entry: AnyCandidate) -> Json:
     """Return a candidate as JSON values."""
-    value: Json = {
-        "id": entry.id,
-        "version": entry.version,
-        "hash": entry.hash,
-        "kind": entry.kind,
-        "slot": entry.slot,
-        "source": entry.source,
-        "features": dict(entry.features),
-        "score": entry.score,
-        "overruled_by": entry.overruled_by,
-    }
+    value = _values(entry, _CANDIDATE_FIELDS)
     if entry.inherited_from is not None:
         # Stored receipts have the key `via`, which stays.
         value |= {"via": entry.inherited_from.id, "via_version": entry.inherited_from.version}
@@ -258,28 +234,13 @@ def candidate_to_json(entry: AnyCandidate) -> Json:
         if entry.in_parts:
             value["in_parts"] = True
         return {**value, "kept": True, "level": entry.level, "shown_tokens": entry.tokens, "rank": entry.rank}
-    return {
-        **value,
-        "kept": False,
-        "reason": entry.reason,
-        "detail": entry.detail,
-        "needs_tokens": entry.needs_tokens,
-        "needs_score": entry.needs_score,
-    }
+    return {**value, "kept": False, **_values(entry, _OMISSION_FIELDS)}
 
 
 def _candidate_from_json(value: Mapping[str, Any]) -> AnyCandidate:
     versions = value.get("versions")
     common: Json = {
-        "id": value["id"],
-        "version": value["version"],
-        "hash": value["hash"],
-        "kind": value["kind"],
-        "slot": value["slot"],
-        "source": value["source"],
-        "features": value["features"],
-        "score": value["score"],
-        "overruled_by": value["overruled_by"],
+        **{name: value[name] for name in _CANDIDATE_FIELDS},
         "inherited_from": _ref_from_json(value, "via"),
         "stale": value.get("stale", False),
         "text": value.get("text"),
@@ -294,13 +255,7 @@ def _candidate_from_json(value: Mapping[str, Any]) -> AnyCandidate:
             rank=value["rank"],
             in_parts=value.get("in_parts", False),
         )
-    return LeftOutCandidate(
-        **common,
-        reason=value["reason"],
-        detail=value["detail"],
-        needs_tokens=value["needs_tokens"],
-        needs_score=value["needs_score"],
-    )
+    return LeftOutCandidate(**common, **{name: value[name] for name in _OMISSION_FIELDS})
 
 
 def _ref_from_json(value: Mapping[str, Any], name: str) -> RecordRef | None:
@@ -325,15 +280,7 @@ def summary_to_json(summary: ReceiptSummary) -> Json:
         "query": summary.query,
         "profile": summary.profile,
         "scope": scope_to_json(summary.scope),
-        "tokens": summary.tokens,
-        "total": summary.total,
-        "reserve": summary.reserve,
-        "framing": summary.framing,
-        "slots": dict(summary.slots),
-        "items": summary.items,
-        "left_out": summary.left_out,
-        "ms": summary.ms,
-        "text_hash": summary.text_hash,
+        **_values(summary, _SUMMARY_FIELDS),
         "prefix": {"hash": summary.prefix_hash, "tokens": summary.prefix_tokens},
         "relevance": summary.relevance,
         "precision": summary.precision,

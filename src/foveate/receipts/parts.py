@@ -1,9 +1,9 @@
-"""The parts of a receipt: candidates with the decisions on them, signals, and notes on the context."""
+"""The parts of a receipt: candidates with the decisions on them, and notes on the context."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from foveate.memory.relations import ends_of
@@ -101,30 +101,7 @@ class LeftOutCandidate(CandidateEntry):
 AnyCandidate = KeptCandidate | LeftOutCandidate
 
 
-# --- signals and notes --------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignalsSummary:
-    """The signals of a past request, without words that come from records, because records can be forgotten."""
-
-    keywords: tuple[str, ...] = ()
-    terms: Mapping[str, float] = field(default_factory=dict)
-    paths: tuple[str, ...] = ()
-    symbols: tuple[str, ...] = ()
-    entities: tuple[str, ...] = ()
-    """Ids of the entities that the request names."""
-    intent: str = "other"
-    event_types: tuple[str, ...] = ()
-    domains: tuple[str, ...] = ()
-    task_type: str = ""
-    complexity: str = ""
-    complexity_reason: str = ""
-    """Why the task has this complexity."""
-    frame: str = ""
-    frame_reason: str = ""
-    input: str = ""
-    input_reason: str = ""
+# --- notes ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,6 @@ from foveate.receipts.parts import (
     LeftOutCandidate,
     Notes,
     RecordRef,
-    SignalsSummary,
     names_one_of,
 )
 from foveate.records.kinds import RENDERER_VERSION
@@ -40,7 +39,8 @@ class Receipt:
 
     id: str
     request: RequestSummary
-    signals: SignalsSummary
+    signals: Signals
+    """The signals of the request, without names of entities and other words of records."""
     profile: Profile
     """The profile as resolved, with the layer that set each value."""
     revision: str
@@ -111,7 +111,7 @@ class Receipt:
         return replace(
             self,
             request=self.request.without_query(),
-            signals=SignalsSummary(),
+            signals=Signals(),
             candidates=tuple(replace(entry, conflict=None) if entry in contradicted else entry for entry in remaining),
             notes=self.notes.without_records(ids),
             forgotten=self.forgotten + removed,
@@ -134,7 +134,7 @@ def build_receipt(run: Run) -> Receipt:
     return Receipt(
         id=run.id,
         request=summarize(run.request),
-        signals=_summarize_signals(run.signals),
+        signals=_without_words_of_records(run.signals),
         profile=run.profile,
         revision=run.revision,
         renderer=RENDERER_VERSION,
@@ -149,24 +149,15 @@ def build_receipt(run: Run) -> Receipt:
     )
 
 
-def _summarize_signals(signals: Signals) -> SignalsSummary:
-    return SignalsSummary(
-        keywords=signals.keywords,
-        # Terms that come from aliases are words of records, which can be forgotten.
+def _without_words_of_records(signals: Signals) -> Signals:
+    """Return signals without words that come from records, because records can be forgotten."""
+    return replace(
+        signals,
         terms={term: weight for term, weight in signals.terms.items() if weight != ALIAS_WEIGHT},
-        paths=signals.paths,
-        symbols=signals.symbols,
-        entities=tuple(signals.entities),
-        intent=signals.intent,
-        event_types=signals.event_types,
-        domains=signals.domains,
-        task_type=signals.task_type,
-        complexity=signals.complexity,
-        complexity_reason=signals.complexity_reason,
-        frame=signals.frame,
-        frame_reason=signals.frame_reason,
-        input=signals.input,
-        input_reason=signals.input_reason,
+        entities=dict.fromkeys(signals.entities, ""),
+        entity_types=(),
+        expansions={},
+        embedding=None,
     )
 
 
