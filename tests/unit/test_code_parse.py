@@ -227,6 +227,19 @@ def test_overloads_are_all_kept() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("language", "source"),
+    [
+        ("python", "class Cart:\n    def total(self):\n        return 1\n"),
+        ("ruby", "class Cart\n  def total(tax)\n    1\n  end\nend\n"),
+    ],
+)
+def test_the_head_of_a_class_ends_before_its_only_method(language: str, source: str) -> None:
+    cart, total = parse(source, language).definitions
+    assert cart.signature == "class Cart"
+    assert total.signature.startswith("def total(")
+
+
 def test_a_long_signature_is_cut_between_parameters() -> None:
     source = f"def f({', '.join(f'parameter_{n}: int' for n in range(100))}):\n    pass\n"
     signature = parse(source, "python").definitions[0].signature

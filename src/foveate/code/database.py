@@ -19,7 +19,7 @@ import apsw
 from foveate.errors import StoreError
 from foveate.text import analysis
 
-VERSION = f"3.{analysis.VERSION}"
+VERSION = f"4.{analysis.VERSION}"
 """Raise the first number if the stored data change: every index is then built again."""
 
 BUSY_TIMEOUT_MS = 120_000

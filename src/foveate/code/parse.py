@@ -73,17 +73,11 @@ _OUTLINES = frozenset({"section", "element", "rule", "key"})
 _PARTS = frozenset({"name", "body", "doc", "owner"})
 _SEPARATE_CAPTURES = frozenset({"ref", "import", "member", "required", "above", "element"})
 _CAPTURE_PRIORITY = {
-    "outer": 0,
-    "decorated": 0,
-    "def.class": 2,
-    "def.constant": 2,
-    "def.CONSTANT": 2,
-    "name": 3,
-    "owner": 3,
-    "body": 3,
-    "doc": 3,
-}
-"""Order of captures of the same range. A constant that is also a function counts as a function."""
+    "outer": 0, "decorated": 0, "body": 1, "def.class": 3, "def.constant": 3, "def.CONSTANT": 3, "name": 4, "owner": 4,
+    "doc": 4,
+}  # fmt: skip
+"""Order of captures of the same range; other definitions have 2. A body comes before the only definition in it, since it
+belongs to the enclosing one. A constant that is also a function counts as a function."""
 
 _CONSTANT = re.compile(r"_*[A-Z]")
 _TAG = re.compile(r"<[^<>]*>")
@@ -357,7 +351,7 @@ def _collect(source: _Source, captures: dict[str, list[Node]]) -> tuple[list[_Pa
 def _events(source: _Source, captures: dict[str, list[Node]]) -> Iterator[tuple[int, int, str]]:
     """Return all captures by position. If two begin together, the wider one comes first."""
     found = [
-        (node.start_byte, -node.end_byte, _CAPTURE_PRIORITY.get(tag, 1), tag)
+        (node.start_byte, -node.end_byte, _CAPTURE_PRIORITY.get(tag, 2), tag)
         for tag, nodes in captures.items()
         if tag not in _SEPARATE_CAPTURES
         for node in nodes
@@ -452,8 +446,8 @@ class _Source:
             if match is None:
                 continue
             identified = match[1] is not None
-            yield start, -end, 1, "def.element" if identified else "def.section"
-            yield (*((match.start(1), -match.end(1)) if identified else (start, -end)), 3, "name")
+            yield start, -end, 2, "def.element" if identified else "def.section"
+            yield (*((match.start(1), -match.end(1)) if identified else (start, -end)), 4, "name")
 
     def extend_sections(self, definitions: tuple[Definition, ...]) -> tuple[Definition, ...]:
         """Extend each section to the next definition, and end other definitions before it."""
