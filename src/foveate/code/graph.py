@@ -14,8 +14,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal, Protocol
+from typing import Literal
 
+from foveate.code.index_reader import IndexReader
 from foveate.code.model import Role, Symbol
 
 MAX_EXPANDED = 120
@@ -90,32 +91,6 @@ _SEPARATORS = re.compile(r"[./\\:]+")
 _EXTENSION = re.compile(r"\.[a-z]{1,5}$")
 
 
-class SymbolIndex(Protocol):
-    """The lookups that the graph needs. Results leave out ids and names that the index does not know."""
-
-    def symbols(self, ids: Iterable[int]) -> dict[int, Symbol]: ...
-    def symbols_by_name(self, names: Iterable[str]) -> dict[str, list[Symbol]]:
-        """Return definitions by their exact bare name."""
-        ...
-
-    def references_from(self, ids: Iterable[int]) -> dict[int, Mapping[str, int]]:
-        """Return the names that definitions refer to, with counts, without those of definitions inside them."""
-        ...
-
-    def references_to(self, names: Iterable[str]) -> dict[str, Mapping[int, int]]:
-        """Return the definitions that refer to names, with counts. Names with hundreds of references may have none."""
-        ...
-
-    def imports(self, path: str) -> tuple[str, ...]: ...
-    def most_referenced(self, limit: int) -> list[tuple[Symbol, float]]:
-        """Return the definitions that the most other files refer to, the most referenced first."""
-        ...
-
-    def symbols_in_file(self, path: str) -> list[Symbol]:
-        """Return all definitions of a file by line."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Neighbor:
     """A definition and its relation to another one."""
@@ -125,14 +100,14 @@ class Neighbor:
 
 
 def rank(
-    symbols: SymbolIndex, seeds: Mapping[int, float], *, max_expanded: int = MAX_EXPANDED, max_rounds: int = MAX_ROUNDS
+    index: IndexReader, seeds: Mapping[int, float], *, max_expanded: int = MAX_EXPANDED, max_rounds: int = MAX_ROUNDS
 ) -> dict[int, float]:
     """Return the definitions around the seeds by rank, the highest first. The highest rank is 1.
 
     Without seeds it ranks the definitions around the most referenced ones.
     """
-    graph = _Graph(symbols)
-    pending = graph.normalized_seeds(seeds) or graph.normalized_seeds(_default_seeds(symbols))
+    graph = _Graph(index)
+    pending = graph.normalized_seeds(seeds) or graph.normalized_seeds(_default_seeds(index))
     ranks: dict[int, float] = {}
     for _ in range(max_rounds):
         frontier = graph.next_nodes(pending, max_expanded)
@@ -149,13 +124,13 @@ def rank(
     return graph.sort_ranks(ranks)
 
 
-def neighbors(symbols: SymbolIndex, id: int, limit: int = 6) -> list[Neighbor]:
+def neighbors(index: IndexReader, id: int, limit: int = 6) -> list[Neighbor]:
     """Return callers, callees, base classes, subclasses and tests of a definition, one of each relation in turn."""
-    graph = _Graph(symbols, max_callers=MAX_LISTED_CALLERS)
+    graph = _Graph(index, max_callers=MAX_LISTED_CALLERS)
     if not graph.normalized_seeds({id: 1.0}):
         return []
     graph.expand([id])
-    symbol, weights, references = graph.symbols_by_id[id], graph.edges[id], symbols.references_from([id]).get(id, {})
+    symbol, weights, references = graph.symbols_by_id[id], graph.edges[id], index.references_from([id]).get(id, {})
     by_relation: dict[Relation, list[Symbol]] = {relation: [] for relation in RELATIONS}
     for other in sorted(
         (graph.symbols_by_id[other] for other in weights), key=lambda other: (-weights[other.id], _location(other))
@@ -174,7 +149,7 @@ def neighbors(symbols: SymbolIndex, id: int, limit: int = 6) -> list[Neighbor]:
 class _Graph:
     """The part of the graph that is resolved so far."""
 
-    index: SymbolIndex
+    index: IndexReader
     max_callers: int = MAX_CALLERS
     symbols_by_id: dict[int, Symbol] = field(default_factory=dict)
     """The definitions that were met."""
@@ -336,10 +311,10 @@ def size_weight(symbol: Symbol) -> float:
     return min(1.0, math.log2(2 + symbol.end_line - symbol.start_line) / 4)
 
 
-def _default_seeds(symbols: SymbolIndex) -> dict[int, float]:
+def _default_seeds(index: IndexReader) -> dict[int, float]:
     """Return seeds for a map of the whole: the most referenced definitions by size. Members count for their class."""
     weights: dict[int, float] = {}
-    for symbol, score in symbols.most_referenced(MAX_SEEDS):
+    for symbol, score in index.most_referenced(MAX_SEEDS):
         if symbol.name in COMMON_NAMES:
             continue
         size = math.log2(2 + symbol.end_line - symbol.start_line)

@@ -1,6 +1,6 @@
 """Reads the code index in one state: files, definitions, names, references, posting lists.
 
-A reader is bound to one generation for as long as it is open, while others write. It implements `graph.SymbolIndex`.
+A reader is bound to one generation for as long as it is open, while others write.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from foveate.code.graph import CLASS_KINDS, VALUE_KINDS, SymbolIndex, size_weight
+from foveate.code.graph import CLASS_KINDS, VALUE_KINDS, size_weight
+from foveate.code.index_reader import IndexReader
 from foveate.code.model import Role, Symbol
 
 MAX_FILES = 60
@@ -59,7 +60,7 @@ class Outline:
 
 
 def outlines(
-    symbols: SymbolIndex, ranks: Mapping[int, float], *, files: Mapping[str, float] | None = None, max_files: int = MAX_FILES
+    index: IndexReader, ranks: Mapping[int, float], *, files: Mapping[str, float] | None = None, max_files: int = MAX_FILES
 ) -> list[Outline]:
     """Return the outlines of the files with the highest ranks, the highest first.
 
@@ -67,7 +68,7 @@ def outlines(
     """
     ranked: defaultdict[str, dict[int, float]] = defaultdict(dict)
     best = sorted(ranks, key=lambda id: -round(ranks[id], 12))[:MAX_DEFINITIONS]
-    for id, symbol in symbols.symbols(best).items():
+    for id, symbol in index.symbols(best).items():
         ranked[symbol.path][id] = ranks[id]
     weights = {path: _file_rank(own.values()) for path, own in ranked.items()}
     for path, weight in (files or {}).items():
@@ -76,7 +77,7 @@ def outlines(
     if top <= 0:
         return []
     heaviest = sorted(weights, key=lambda path: (-round(weights[path], 12), path))[:max_files]
-    return [_outline(path, weights[path] / top, symbols.symbols_in_file(path), ranked.get(path, {})) for path in heaviest]
+    return [_outline(path, weights[path] / top, index.symbols_in_file(path), ranked.get(path, {})) for path in heaviest]
 
 
 def directory_outlines(paths: Iterable[str], *, max_folders: int = MAX_FOLDERS) -> list[Outline]:
