@@ -71,37 +71,6 @@ class CopyableStore(Protocol):
         ...
 
 
-class Tables(Protocol):
-    """Every table of a store as plain rows, of all projects, inside one transaction.
-
-    Values have the same types on every database: numbers, text, bytes and None.
-    """
-
-    def columns(self, table: str) -> tuple[str, ...]: ...
-    def count(self, table: str) -> int: ...
-    def page(self, table: str, columns: Sequence[str], after: Row | None, limit: int) -> list[Row]:
-        """Return up to `limit` rows in the order of the table's key, beginning after a key."""
-        ...
-
-    def clear(self, table: str) -> None: ...
-    def insert(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None: ...
-    def max_change_number(self) -> int:
-        """Return the highest change number by which another process may have cached rows of this store, or -1."""
-        ...
-
-    def raise_change_numbers(self, highest_known: int) -> None:
-        """Raise all change numbers above `highest_known`, so that no process takes new rows for those that it has cached."""
-        ...
-
-    def stamps(self) -> dict[str, str]:
-        """Return the values of `META_STAMPS` that are the same for all rows."""
-        ...
-
-    def finalize(self, stamps: Mapping[str, str], *, replaced: bool) -> None:
-        """Write the stamps and continue numbering after the new rows. `replaced`: the store was not empty before."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class TableCopyResult:
     """The rows of one copied table, and a hash over all of them."""
@@ -187,20 +156,33 @@ def _update(digest: Any, rows: Sequence[Row]) -> None:
     digest.update("".join(map(repr, rows)).encode("utf-8", "surrogatepass"))
 
 
-class SQLTables:
-    """The part of `Tables` that is the same in both SQL dialects. `?` is the placeholder for a value in `_execute`."""
+class Tables:
+    """Every table of a store as plain rows, of all projects, inside one transaction.
 
-    def _execute(self, text: str, values: Sequence[Any] = ()) -> list[Row]:
+    Values have the same types on every database: numbers, text, bytes and None. This class has what is the same in both SQL
+    dialects. `?` is the placeholder for a value in `_execute`.
+    """
+
+    def columns(self, table: str) -> tuple[str, ...]:
         raise NotImplementedError
 
-    def _select_expression(self, table: str, column: str) -> str:
-        """Return the SQL that reads a column in the form that both databases have."""
-        return quote_identifier(column)
+    def insert(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        raise NotImplementedError
+
+    def stamps(self) -> dict[str, str]:
+        """Return the values of `META_STAMPS` that are the same for all rows."""
+        names = ", ".join("?" * len(META_STAMPS))
+        return dict(self._execute(f"select name, value from meta where name in ({names})", META_STAMPS))
+
+    def finalize(self, stamps: Mapping[str, str], *, replaced: bool) -> None:
+        """Write the stamps and continue numbering after the new rows. `replaced`: the store was not empty before."""
+        raise NotImplementedError
 
     def count(self, table: str) -> int:
         return int(self._execute(f"select count(*) from {quote_identifier(table)}")[0][0])
 
     def page(self, table: str, columns: Sequence[str], after: Row | None, limit: int) -> list[Row]:
+        """Return up to `limit` rows in the order of the table's key, beginning after a key."""
         selected = ", ".join(self._select_expression(table, column) for column in columns)
         key = ", ".join(map(quote_identifier, TABLE_KEYS[table]))
         where = "" if after is None else f" where ({key}) > ({', '.join('?' * len(after))})"
@@ -211,6 +193,7 @@ class SQLTables:
         self._execute(f"delete from {quote_identifier(table)}")
 
     def max_change_number(self) -> int:
+        """Return the highest change number by which another process may have cached rows of this store, or -1."""
         text = (
             "select max(n) from (select max(revision) as n from projects union all select max(latest) from segments) known"
         )
@@ -218,18 +201,22 @@ class SQLTables:
         return -1 if highest is None else int(highest)
 
     def raise_change_numbers(self, highest_known: int) -> None:
+        """Raise all change numbers above `highest_known`, so that no process takes new rows for those that it has cached."""
         # The step is larger than every number in use, so that no row gets a number that another one still has.
         by = highest_known + 1 + max(self.max_change_number(), 0)
         self._execute("update projects set revision = revision + ?", (by,))
         self._execute("update vectors set seq = seq + ?", (by,))
         self._execute("update segments set latest = latest + ?, removed = latest + ?", (by, by))
 
-    def _meta_stamps(self) -> dict[str, str]:
-        names = ", ".join("?" * len(META_STAMPS))
-        return dict(self._execute(f"select name, value from meta where name in ({names})", META_STAMPS))
+    def _execute(self, text: str, values: Sequence[Any] = ()) -> list[Row]:
+        raise NotImplementedError
+
+    def _select_expression(self, table: str, column: str) -> str:
+        """Return the SQL that reads a column in the form that both databases have."""
+        return quote_identifier(column)
 
 
-class SQLiteTables(SQLTables):
+class SQLiteTables(Tables):
     """The tables of a SQLite store. Its values already have the common form."""
 
     def __init__(self, connection: apsw.Connection) -> None:
@@ -241,9 +228,6 @@ class SQLiteTables(SQLTables):
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         names, marks = ", ".join(map(quote_identifier, columns)), ", ".join("?" * len(columns))
         self._connection.executemany(f"insert into {quote_identifier(table)} ({names}) values ({marks})", rows)
-
-    def stamps(self) -> dict[str, str]:
-        return self._meta_stamps()
 
     def finalize(self, stamps: Mapping[str, str], *, replaced: bool) -> None:
         # Without stamps, the index is rebuilt when the file is next opened.
@@ -261,7 +245,7 @@ class SQLiteTables(SQLTables):
         return self._connection.execute(text, values).fetchall()
 
 
-class PostgresTables(SQLTables):
+class PostgresTables(Tables):
     """The tables of a PostgreSQL store, for their owner. Vectors are read as bytes of half floats, as SQLite stores them."""
 
     def __init__(self, connection: psycopg.Connection[Row]) -> None:
@@ -290,7 +274,7 @@ class PostgresTables(SQLTables):
                 copy.write_row(row)
 
     def stamps(self) -> dict[str, str]:
-        stamps = self._meta_stamps()
+        stamps = super().stamps()
         makers = self._execute("select distinct made_by from projects")
         if len(makers) == 1 and makers[0][0].count("/") == 2:
             stamps |= zip(("analyser", "renderer", "counter"), makers[0][0].split("/"), strict=True)

@@ -66,6 +66,10 @@ class VectorSearch(Protocol):
         ...
 
 
+OpenVectorSearch = Callable[[], VectorSearch]
+"""Called by the first search of a transaction that needs vectors."""
+
+
 def best_hits(hits: Iterable[VectorHit], limit: int) -> list[VectorHit]:
     """Return the `limit` most similar current hits, and up to `MAX_SUPERSEDED_HITS` others that rank between them.
 

@@ -75,7 +75,6 @@ class PostgresStore:
         self._connections = Connections(url, settings or ConnectionSettings())
         self.path = self._connections.shown
         self._local = threading.local()
-        self._vector_search = PgVectorSearch()
         self._queries = queries.load("postgres")
         self._schema = queries.migrations("postgres")[-1][0]
         self._current_projects: set[str] = set()
@@ -115,14 +114,8 @@ class PostgresStore:
 
     def save_receipts(self, scope: Scope, receipts: Iterable[StoredReceipt]) -> None:
         """Store receipts without the lock on the project: they change no record, so they wait for no writer."""
-        stored = list(receipts)
         with self._transaction(BEGIN_WRITE_SQL, lock_timeout_s=SHORT_LOCK_TIMEOUT_S) as database:
-            writer = self._writer(database, scope)
-            for receipt in stored:
-                writer.save_receipt(receipt)
-            # A request may have a time in the future. That must not make the other receipts too old.
-            latest = min(max((receipt.created for receipt in stored), default=0), now())
-            writer.drop_receipts(self.retention, latest, only_if_overdue=True)
+            self._writer(database, scope).save_receipts(receipts, self.retention)
 
     def reclaim_space(self) -> int:
         """Return 0: the server reuses the space of deleted rows by itself (autovacuum)."""
@@ -338,11 +331,11 @@ class PostgresStore:
         queries.refuse_schema_mismatch(version, self._schema, repr(self.path))
 
     def _reader(self, database: PostgresDatabase, scope: Scope) -> ReadTransaction:
-        return ReadTransaction(database, scope, self._vector_search, self.embedding_namespace)
+        return ReadTransaction(database, scope, PgVectorSearch, self.embedding_namespace)
 
     def _writer(self, database: PostgresDatabase, scope: Scope, change: str = "") -> PostgresWriteTransaction:
         return PostgresWriteTransaction(
-            database, scope, self._vector_search, self.embedding_namespace, change, self._multi_valued
+            database, scope, PgVectorSearch, self.embedding_namespace, change, self._multi_valued
         )
 
 

@@ -102,16 +102,11 @@ class SchemaStatus:
         return self.version > self.latest_version
 
     @property
-    def needs_restart(self) -> bool:
-        """Return whether a migration stops programs of an older version that have the store open."""
-        return bool(self.pending_migrations)
-
-    @property
     def advice(self) -> str:
         """Return what to do, or an empty string."""
         if self.is_too_new:
             return "It was written by a newer foveate: upgrade this one."
-        if self.needs_restart:
+        if self.pending_migrations:
             return "`foveate store maintain` migrates it. Restart programs of an older foveate that have it open."
         return "`foveate store maintain` does it." if self.needs_reindex else ""
 

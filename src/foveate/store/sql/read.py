@@ -24,7 +24,7 @@ from foveate.store.sql.postings import record_postings
 from foveate.store.sql.rows import deserialize_record, filter_params, from_row
 from foveate.store.sql.search import LexicalSearch, add_vector_hits, best_first
 from foveate.store.sql.vectors import find_namespace
-from foveate.store.vectors import VectorGroup, VectorSearch, VectorView
+from foveate.store.vectors import OpenVectorSearch, VectorGroup, VectorView
 from foveate.types import NO_FILTERS, Change, Filters, Link, Record, Scope
 
 FALLBACK_SECRET = os.urandom(16).hex()
@@ -38,11 +38,11 @@ class ReadTransaction:
     """One snapshot of one scope."""
 
     def __init__(
-        self, database: Database, scope: Scope, vector_search: VectorSearch, embedding_namespace: str | None = None
+        self, database: Database, scope: Scope, open_vector_search: OpenVectorSearch, embedding_namespace: str | None = None
     ) -> None:
         self.scope = scope
         self._db = database
-        self._vector_search = vector_search
+        self._open_vector_search = open_vector_search
         self._embedding_namespace = embedding_namespace
         self._has_writes = False
         rows = database.fetch_all("project", {"name": scope.project})
@@ -318,7 +318,7 @@ class ReadTransaction:
                 for group in groups
             ]
             add_vector_hits(
-                self._vector_search,
+                self._open_vector_search(),
                 view,
                 query.vector,
                 vector_groups,

@@ -45,7 +45,7 @@ class WriteTransaction(ReadTransaction):
         self,
         database: Database,
         scope: Scope,
-        vector_search: vectors.VectorSearch,
+        open_vector_search: vectors.OpenVectorSearch,
         embedding_namespace: str | None,
         change: str,
         multi_valued: frozenset[str] = frozenset(),
@@ -54,7 +54,7 @@ class WriteTransaction(ReadTransaction):
             raise InputError("A scope needs a project, got an empty name.")
         if not database.fetch_all("project", {"name": scope.project}):
             database.execute("add_project", {"name": scope.project})
-        super().__init__(database, scope, vector_search, embedding_namespace)
+        super().__init__(database, scope, open_vector_search, embedding_namespace)
         # Replaces the reader's, so that reads in this transaction know the kinds that it adds.
         self.index = IndexWriter(database, self._project)
         self._vectors = VectorWriter(database, self._project, embedding_namespace, self._pack_vector)
@@ -387,10 +387,16 @@ class WriteTransaction(ReadTransaction):
 
     # --- receipts ----------------------------------------------------------------------------------------------
 
-    def save_receipt(self, receipt: StoredReceipt) -> None:
-        params = {"id": receipt.id, "session": receipt.session, "created": receipt.created}
-        self._execute("add_receipt", line=receipt.summary, body=receipt.body, **params)
-        self._db.execute_many("add_receipt_item", [(self._project, record, receipt.id) for record in receipt.shown_ids])
+    def save_receipts(self, receipts: Iterable[StoredReceipt], retention: Retention) -> None:
+        """Store receipts. If others are overdue, delete them."""
+        latest = 0
+        for receipt in receipts:
+            params = {"id": receipt.id, "session": receipt.session, "created": receipt.created}
+            self._execute("add_receipt", line=receipt.summary, body=receipt.body, **params)
+            self._db.execute_many("add_receipt_item", [(self._project, record, receipt.id) for record in receipt.shown_ids])
+            latest = max(latest, receipt.created)
+        # A request may have a time in the future. That must not make the other receipts too old.
+        self.drop_receipts(retention, min(latest, now()), only_if_overdue=True)
 
     def drop_receipts(self, retention: Retention, now: int, *, only_if_overdue: bool = False) -> int:
         """Delete expired receipts, at most a few batches, and return how many.

@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -30,7 +31,7 @@ from foveate.store.sql.write import WriteTransaction
 from foveate.store.sqlite import lock
 from foveate.store.sqlite.errors import translate_errors
 from foveate.store.sqlite.salvage import salvage_tables
-from foveate.store.vectors import VectorGroup, VectorHit, VectorSearch, VectorView
+from foveate.store.vectors import OpenVectorSearch, VectorSearch
 from foveate.text import analysis, tokens
 from foveate.types import Scope
 
@@ -99,7 +100,7 @@ class SQLiteStore:
         self._thread = threading.local()
         self._connections: WeakSet[apsw.Connection] = WeakSet()
         """All open connections. Weak, so that the connection of a thread is closed when the thread ends."""
-        self._vector_search = _LazyVectorSearch()
+        self._vector_search = _lazy_vector_search()
         self._queries = queries.load("sqlite")
         self._schema_version = queries.migrations("sqlite")[-1][0]
         if not self._is_in_memory and not create and not self._size(self.path):
@@ -124,7 +125,7 @@ class SQLiteStore:
             # In memory there is one connection: a reader inside a writer sees rows that may be rolled back. It gets a vector
             # search of its own, so that nothing of them is cached.
             is_nested = self._memory_connection is not None and self._memory_connection.in_transaction
-            vector_search = _LazyVectorSearch() if is_nested else self._vector_search
+            vector_search = _lazy_vector_search() if is_nested else self._vector_search
             with self._transaction("begin") as database:
                 yield ReadTransaction(database, scope, vector_search, self.embedding_namespace)
 
@@ -191,13 +192,7 @@ class SQLiteStore:
         """Store receipts, or raise an error soon if another process is writing: the caller can store them later."""
         with self._transaction("begin immediate", SHORT_TIMEOUT_MS) as database:
             writer = WriteTransaction(database, scope, self._vector_search, self.embedding_namespace, "")
-            latest = 0
-            for receipt in receipts:
-                writer.save_receipt(receipt)
-                latest = max(latest, receipt.created)
-            # A request may carry a time in the future. It must not make all other receipts expire.
-            latest = min(latest, now())
-            writer.drop_receipts(self.retention, latest, only_if_overdue=True)
+            writer.save_receipts(receipts, self.retention)
         self._maintain_wal()
 
     def backup(self, target: Path) -> None:
@@ -279,7 +274,7 @@ class SQLiteStore:
         """
         self.close()
         saved = self.salvage_file(self.path, counter=self.counter, embedding_namespace=self.embedding_namespace)
-        self._vector_search = _LazyVectorSearch()
+        self._vector_search = _lazy_vector_search()
         self._is_closed = False
         return saved
 
@@ -556,26 +551,16 @@ class _Database:
             self.connection.executemany(self._queries[query], rows)
 
 
-class _LazyVectorSearch:
-    """Vector search in this process. NumPy is imported with the first search: it takes 0.1 s, and many stores need none."""
+def _lazy_vector_search() -> OpenVectorSearch:
+    """Return a function that opens a vector search. The first call imports NumPy: 0.1 s that many stores never need."""
 
-    def __init__(self) -> None:
-        self._search: VectorSearch | None = None
-        self._lock = threading.Lock()
+    @cache
+    def open_search() -> VectorSearch:
+        from foveate.store.sqlite.vectors import InMemoryVectorSearch
 
-    def nearest(self, view: VectorView, vector: Sequence[float], groups: Sequence[VectorGroup]) -> list[list[VectorHit]]:
-        return self._load().nearest(view, vector, groups)
+        return InMemoryVectorSearch()
 
-    def similarities(self, view: VectorView, vector: Sequence[float], docs: Sequence[int]) -> dict[int, float]:
-        return self._load().similarities(view, vector, docs)
-
-    def _load(self) -> VectorSearch:
-        with self._lock:
-            if self._search is None:
-                from foveate.store.sqlite.vectors import InMemoryVectorSearch
-
-                self._search = InMemoryVectorSearch()
-            return self._search
+    return open_search
 
 
 @contextmanager
