@@ -2,7 +2,7 @@
 
     client.beta.messages.tool_runner(model=..., tools=[MemoryTool(engine)], ...)
 
-A file has the name that the model gave it, else the id of its record. RecordFiles that the model writes are records of trust
+A file has the name that the model gave it, else the id of its record. Records that the model writes are records of trust
 `agent`. Rules and pinned records can be read and not written; deleting a file retires its record.
 """
 
@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, ParamSpec
+from typing import Any
 
 from foveate.engine import Engine
 from foveate.errors import Conflict, FoveateError, near
@@ -21,7 +19,7 @@ from foveate.records.kinds import KINDS, Kind
 from foveate.types import NO_FILTERS, Record
 
 with requires_extra("anthropic"):
-    from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
+    from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncBuiltinFunctionTool, ToolError
     from anthropic.types.beta import BetaCacheControlEphemeralParam
 
 ROOT = "/memories"
@@ -31,56 +29,47 @@ MAX_LISTED_FILES = 100
 _HIDDEN_KINDS = ("task", "frame", "entity")
 _FILE = re.compile(r"/memories/(?P<kind>[^/]+)/(?P<name>[^/]+)\.md")
 _KEY = "memory:{kind}/{name}"
-P = ParamSpec("P")
 
 
 def visible_kinds() -> dict[str, Kind]:
     """Return the kinds that are directories: knowledge, without the kinds that only the engine uses."""
-    return {name: kind for name, kind in KINDS.items() if _is_knowledge(kind)}
+    return {
+        name: kind
+        for name, kind in KINDS.items()
+        if kind.partition == "knowledge"
+        and not (kind.is_derived or kind.is_private or kind.required_fields or name in _HIDDEN_KINDS)
+    }
 
 
-def _is_knowledge(kind: Kind) -> bool:
-    return kind.partition == "knowledge" and not (
-        kind.is_derived or kind.is_private or kind.required_fields or kind.name in _HIDDEN_KINDS
-    )
+class MemoryTool(BetaAbstractMemoryTool):
+    """The tool for `client.beta.messages.tool_runner`."""
 
+    def __init__(self, engine: Engine, *, cache_control: BetaCacheControlEphemeralParam | None = None) -> None:
+        super().__init__(cache_control=cache_control)
+        self._engine = engine
 
-def _errors_as_text(method: Callable[P, str]) -> Callable[P, str]:
-    """Return errors to the model as text, so that it can correct the call."""
-
-    @wraps(method)
-    def wrapper(*args: P.args, **kwargs: P.kwargs) -> str:
+    def execute(self, command: Any) -> Any:
+        """Run a command. Errors are text for the model, so that it can correct the call."""
         try:
-            return method(*args, **kwargs)
+            return super().execute(command)
         except Conflict as error:
             raise ToolError("The file was changed meanwhile. View it again, then repeat the edit.") from error
         except FoveateError as error:
             raise ToolError(str(error)) from error
 
-    return wrapper
-
-
-class RecordFiles:
-    """The commands of the tool on records."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    @_errors_as_text
     def view(self, command: Any) -> str:
         path = command.path.rstrip("/")
         if path == ROOT or path.removeprefix(f"{ROOT}/") in visible_kinds():
             kinds = list(visible_kinds()) if path == ROOT else [path.removeprefix(f"{ROOT}/")]
             lines = [f"{_size(size)}\t{name}" for kind in kinds for size, name in self._directory(kind, path != ROOT)]
             return f"Here're the files and directories up to 2 levels deep in {path}:\n" + "\n".join(lines)
-        lines = self._file(command.path)[1].text.split("\n")
+        lines = self._file(command.path).text.split("\n")
         first, last = command.view_range or (1, -1)
         numbered = list(enumerate(lines, 1))[max(first, 1) - 1 : len(lines) if last == -1 else last]
         return f"Here's the content of {command.path} with line numbers:\n" + "\n".join(
             f"{n:6}\t{line}" for n, line in numbered
         )
 
-    @_errors_as_text
     def create(self, command: Any) -> str:
         kind, name = self._check_writable(command.path)
         if self._find(kind, name):
@@ -96,7 +85,6 @@ class RecordFiles:
             return f"The same text is stored already, as {_path(added.record)}"
         return f"File created successfully at: {command.path}"
 
-    @_errors_as_text
     def str_replace(self, command: Any) -> str:
         record = self._editable_record(command.path)
         number = record.text.count(command.old_str)
@@ -107,7 +95,6 @@ class RecordFiles:
             )
         return self._save_edit(record, record.text.replace(command.old_str, command.new_str), command.path)
 
-    @_errors_as_text
     def insert(self, command: Any) -> str:
         record = self._editable_record(command.path)
         lines = record.text.split("\n")
@@ -116,12 +103,10 @@ class RecordFiles:
         lines[command.insert_line : command.insert_line] = command.insert_text.rstrip("\n").split("\n")
         return self._save_edit(record, "\n".join(lines), command.path)
 
-    @_errors_as_text
     def delete(self, command: Any) -> str:
         self._engine.edit(self._editable_record(command.path).id, status="retired")
         return f"Successfully deleted {command.path}"
 
-    @_errors_as_text
     def rename(self, command: Any) -> str:
         record, (kind, name) = self._editable_record(command.old_path), self._check_writable(command.new_path)
         if self._find(kind, name):
@@ -152,12 +137,11 @@ class RecordFiles:
             record = reader.by_key(_KEY.format(kind=kind, name=name)) or reader.get([name]).get(name)
         return record if record and record.kind == kind and record.status == "active" else None
 
-    def _file(self, path: str) -> tuple[str, Record]:
-        kind, name = self._split_path(path)
-        record = self._find(kind, name)
+    def _file(self, path: str) -> Record:
+        record = self._find(*self._split_path(path))
         if record is None:
             raise ToolError(f"The path {path} does not exist. Please provide a valid path.")
-        return kind, record
+        return record
 
     def _check_writable(self, path: str) -> tuple[str, str]:
         kind, name = self._split_path(path)
@@ -167,7 +151,7 @@ class RecordFiles:
 
     def _editable_record(self, path: str) -> Record:
         self._check_writable(path)
-        record = self._file(path)[1]
+        record = self._file(path)
         if record.pinned:
             raise ToolError(f"A person has pinned {path}. You can read it and not change it.")
         return record
@@ -197,35 +181,14 @@ def _size(number: int) -> str:
     return f"{number}B" if number < 1024 else f"{number / 1024:.1f}K"
 
 
-class MemoryTool(RecordFiles, BetaAbstractMemoryTool):
-    """The tool for `client.beta.messages.tool_runner`."""
-
-    def __init__(self, engine: Engine, *, cache_control: BetaCacheControlEphemeralParam | None = None) -> None:
-        RecordFiles.__init__(self, engine)
-        BetaAbstractMemoryTool.__init__(self, cache_control=cache_control)
-
-
-class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
+class AsyncMemoryTool(BetaAsyncBuiltinFunctionTool):
     """The tool for an async client. It uses the store in another thread."""
 
     def __init__(self, engine: Engine, *, cache_control: BetaCacheControlEphemeralParam | None = None) -> None:
-        super().__init__(cache_control=cache_control)
-        self._files = RecordFiles(engine)
+        self._tool = MemoryTool(engine, cache_control=cache_control)
 
-    async def view(self, command: Any) -> str:
-        return await asyncio.to_thread(self._files.view, command)
+    def to_dict(self) -> Any:
+        return self._tool.to_dict()
 
-    async def create(self, command: Any) -> str:
-        return await asyncio.to_thread(self._files.create, command)
-
-    async def str_replace(self, command: Any) -> str:
-        return await asyncio.to_thread(self._files.str_replace, command)
-
-    async def insert(self, command: Any) -> str:
-        return await asyncio.to_thread(self._files.insert, command)
-
-    async def delete(self, command: Any) -> str:
-        return await asyncio.to_thread(self._files.delete, command)
-
-    async def rename(self, command: Any) -> str:
-        return await asyncio.to_thread(self._files.rename, command)
+    async def call(self, input: object) -> Any:
+        return await asyncio.to_thread(self._tool.call, input)

@@ -19,10 +19,11 @@ from urllib.parse import quote
 from foveate.engine import Engine
 from foveate.integrations import requires_extra
 from foveate.integrations.importers.rows import digest
+from foveate.integrations.memories import field_lines
 from foveate.records.make import clean
 from foveate.store.protocol import Reader, Writer
 from foveate.store.retry import retry_interrupted
-from foveate.tasks.task import shared_scope
+from foveate.tasks.task import NO_LIMIT, shared_scope
 from foveate.text import analysis
 from foveate.text.redact import redact_value
 from foveate.types import Filters, Record, Trust
@@ -44,8 +45,6 @@ with requires_extra("langchain"):
     )
 
 KIND = "note"
-NO_LIMIT = 1_000_000
-"""More items than a namespace has. Filters compare values, which the store itself cannot do."""
 
 
 class FoveateStore(BaseStore):
@@ -84,11 +83,11 @@ class FoveateStore(BaseStore):
 
     def _search(self, op: SearchOp, reader: Reader) -> list[SearchItem]:
         within, expected = Filters(tags=(self._encode_namespace(*op.namespace_prefix),)), op.offset + op.limit
-        limit = NO_LIMIT if op.filter else expected
+        limit = NO_LIMIT if op.filter else expected  # a filter compares values, which the store itself cannot do
         hits = self._engine.search(op.query, kinds=(KIND,), limit=limit, filters=within) if op.query else []
         hits = [hit for hit in hits if _is_indexed(hit.record, str(op.query))]
         scores = {hit.record.id: hit.lexical for hit in hits}
-        rest = _oldest_first(reader.recent((KIND,), NO_LIMIT, within)) if len(hits) < expected or op.filter else []
+        rest = reader.recent((KIND,), NO_LIMIT, within)[::-1] if len(hits) < expected or op.filter else []
         found = [*(hit.record for hit in hits), *(record for record in rest if record.id not in scores)]
         passed = [record for record in found if _matches_filter(record.data["value"], op.filter or {})]
         return [SearchItem(**_item_values(record), score=scores.get(record.id)) for record in passed[op.offset : expected]]
@@ -147,10 +146,6 @@ def _item_values(record: Record) -> dict[str, Any]:
     return {"namespace": tuple(data["namespace"]), "key": data["item"], "value": data["value"], **dates}
 
 
-def _oldest_first(records: Iterable[Record]) -> list[Record]:
-    return sorted(records, key=lambda record: (record.created, record.id))
-
-
 def _search_text(op: PutOp) -> str:
     """Return the text by which an item is found, and which a context shows: its fields, or those that `index` names."""
     value: Mapping[str, Any] = op.value or {}
@@ -159,8 +154,7 @@ def _search_text(op: PutOp) -> str:
     if op.index is not None:
         texts = [text for path in op.index for text in get_text_at_path(value, path)]
     else:
-        fields = {name: part if isinstance(part, str) else json.dumps(part, default=str) for name, part in value.items()}
-        texts = [text if len(fields) == 1 else f"{name}: {text}" for name, text in fields.items()]
+        texts = field_lines(value)
     return "\n".join(texts) if any(text.strip() for text in texts) else op.key or KIND
 
 

@@ -286,9 +286,14 @@ class LangGraphStore(ExternalMemory):
 
 def _text(value: Any) -> str:
     if isinstance(value, Mapping):
-        texts = {name: part if isinstance(part, str) else json.dumps(part, default=str) for name, part in value.items()}
-        return "\n".join(text if len(texts) == 1 else f"{name}: {text}" for name, text in texts.items())
+        return "\n".join(field_lines(value))
     return "" if value is None else str(value)
+
+
+def field_lines(value: Mapping[str, Any]) -> list[str]:
+    """Return a line for each field of a value; the text alone if it is the only one."""
+    texts = {name: part if isinstance(part, str) else json.dumps(part, default=str) for name, part in value.items()}
+    return [text if len(texts) == 1 else f"{name}: {text}" for name, text in texts.items()]
 
 
 def _to_millis(when: Any) -> int | None:
