@@ -100,7 +100,7 @@ def remember(data: ScopedStore, messages: Sequence[Message], scope: Scope, *, dr
     for start in range(0, len(records), BATCH_SIZE):
         # Known messages are left out before their texts are embedded.
         new = _new_records(data, records[start : start + BATCH_SIZE], scope)
-        ids += [record.id for record in new] if dry_run else _store(data, new, scope)
+        ids += [record.id for record in new] if dry_run else store_records(data, new, scope)
     return RememberResult(
         ids=() if dry_run else tuple(ids),
         stored=len(ids),
@@ -159,8 +159,8 @@ def _new_records(data: ScopedStore, records: Sequence[Record], scope: Scope) -> 
 
 
 @retry_interrupted
-def _store(data: ScopedStore, records: Sequence[Record], scope: Scope) -> list[str]:
-    """Store events and return the ids of those that are new."""
+def store_records(data: ScopedStore, records: Sequence[Record], scope: Scope) -> list[str]:
+    """Store records in one transaction, and return the ids of those that are new."""
     vectors = data.vectors([record.text for record in records])
     with data.writer(scope) as writer:
         added = [writer.add(record, vector) for record, vector in zip(records, vectors, strict=True)]

@@ -7,7 +7,6 @@ counted and reported, and the import goes on.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
@@ -18,6 +17,7 @@ from foveate.errors import InputError, near
 from foveate.integrations.importers import claude_code, codex, jsonl, markdown
 from foveate.integrations.importers.rows import ImportRow, ImportRows, Lines, SkippedLine
 from foveate.memory import transfer
+from foveate.memory.messages import store_records
 from foveate.store.retry import retry_interrupted
 from foveate.store.scoped import ScopedStore
 from foveate.types import Record
@@ -97,21 +97,24 @@ def import_lines(
         first_lines = list(islice(lines, MAX_DETECTION_LINES))
         lines = chain(first_lines, lines)
         format = detect_format(first_lines, name)
+        if not format:
+            return _unknown_format(first_lines, name, strict)
     if format == EXPORT_FORMAT and not strict:
         note = f"{name}: skipped, because it looks like an export, which may contain rules. Import it by its own path."
         return ImportReport(notes=(note,))
-    if not format and strict:
-        for number, raw in enumerate(first_lines, 1):
-            _decode(raw, f"line {number}")  # "not UTF-8" is the better error
-    if not format:
-        problem = f"{name}: unknown format. Name it with --format: {', '.join(FORMATS[1:])}."
-        if strict:
-            raise InputError(problem)
-        return ImportReport(notes=(problem,))
     if format == EXPORT_FORMAT:
         done = transfer.import_lines(data, (_decode(raw, f"line {n}") for n, raw in enumerate(lines, 1)))
         return ImportReport(done.added, done.known, links=done.links, files={name: format})
     return replace(save_rows(data, read_rows(lines, name, format), name), files={name: format})
+
+
+def _unknown_format(first_lines: Sequence[bytes], name: str, strict: bool) -> ImportReport:
+    problem = f"{name}: unknown format. Name it with --format: {', '.join(FORMATS[1:])}."
+    if not strict:
+        return ImportReport(notes=(problem,))
+    for number, raw in enumerate(first_lines, 1):
+        _decode(raw, f"line {number}")  # "not UTF-8" is the better error
+    raise InputError(problem)
 
 
 def read_rows(source: Iterable[bytes], name: str, format: str) -> ImportRows:
@@ -152,19 +155,34 @@ def _decode(raw: bytes, where: str) -> str:
 
 def save_rows(data: ScopedStore, rows: ImportRows, name: str, *, dry_run: bool = False) -> ImportReport:
     """Store rows in batches, and count those that are stored already or cannot be stored. A dry run only counts."""
-    counts: Counter[str] = Counter()
-    seen: set[str] | None = set() if dry_run else None
+    added = known = skipped = 0
     notes: list[str] = []
+    counted: set[str] = set()  # keys that a dry run would have stored
     guarded = _stop_at_error(rows)
     while batch := list(islice(guarded, BATCH_SIZE)):
-        for part in batch:
-            if isinstance(part, SkippedLine):
-                counts["skipped"] += 1
-                notes += [f"{name}, line {part.number}: {part.reason}."] if len(notes) < MAX_REPORTED_SKIPS else []
-        counts += _save_batch(data, [part for part in batch if isinstance(part, ImportRow)], name, notes, seen)
-    if not sum(counts.values()):
+        new = _new_rows(data, [part for part in batch if isinstance(part, ImportRow)])
+        problems = [f"{name}, line {part.number}: {part.reason}." for part in batch if isinstance(part, SkippedLine)]
+        known += len(batch) - len(problems) - len(new)
+        records: list[Record] = []
+        for row in new:
+            scope = replace(data.scope, session=row.session or data.scope.session)
+            try:
+                records.append(data.make(row.kind, row.text, row.values, scope))
+            except InputError as error:
+                problems.append(f"{name}: {row.values['key']} cannot be stored: {error}")
+        if dry_run:
+            keys = {str(record.key) for record in records} - counted
+            counted |= keys
+            stored = len(keys)
+        else:
+            stored = len(store_records(data, records, data.scope))
+        added += stored
+        known += len(records) - stored
+        skipped += len(problems)
+        notes += problems[: MAX_REPORTED_SKIPS - len(notes)]
+    if not added + known + skipped:
         notes.append(f"{name}: contains nothing to import. Is its format another one?")
-    return ImportReport(counts["added"], counts["known"], counts["skipped"], notes=tuple(notes))
+    return ImportReport(added, known, skipped, notes=tuple(notes))
 
 
 def _stop_at_error(rows: ImportRows) -> ImportRows:
@@ -175,40 +193,7 @@ def _stop_at_error(rows: ImportRows) -> ImportRows:
         yield SkippedLine(0, f"the rest could not be read ({type(error).__name__}: {error})")
 
 
-def _save_batch(
-    data: ScopedStore, rows: Sequence[ImportRow], name: str, notes: list[str], seen: set[str] | None
-) -> Counter[str]:
-    """Store rows and count them. In a dry run, `seen` has the keys of the rows that would have been stored before."""
-    counts: Counter[str] = Counter()
-    new = _new_rows(data, rows)
-    counts["known"] += len(rows) - len(new)
-    records: list[Record] = []
-    for row in new:
-        scope = replace(data.scope, session=row.session or data.scope.session)
-        try:
-            records.append(data.make(row.kind, row.text, row.values, scope))
-        except InputError as error:
-            counts["skipped"] += 1
-            notes += [f"{name}: {row.values['key']} cannot be stored: {error}"] if len(notes) < MAX_REPORTED_SKIPS else []
-    if seen is None:
-        counts.update(_save_records(data, records))
-    else:
-        keys = {str(record.key) for record in records} - seen
-        counts.update(added=len(keys), known=len(records) - len(keys))
-        seen |= keys
-    return counts
-
-
 @retry_interrupted
 def _new_rows(data: ScopedStore, rows: Sequence[ImportRow]) -> list[ImportRow]:
     with data.reader() as reader:
         return [row for row in rows if not any(reader.by_key(key) for key in (row.values["key"], row.alternate_key) if key)]
-
-
-@retry_interrupted
-def _save_records(data: ScopedStore, records: Sequence[Record]) -> list[str]:
-    """Store records, and return `added` or `known` for each."""
-    vectors = data.vectors([record.text for record in records])
-    with data.store.write(data.scope) as writer:
-        actions = [writer.add(record, vector).action for record, vector in zip(records, vectors, strict=True)]
-    return ["added" if action == "added" else "known" for action in actions]
