@@ -19,7 +19,7 @@ from foveate.cli import cli
 from foveate.errors import InputError
 from foveate.integrations.hooks.program import HOSTS
 from foveate.integrations.install.config_edits import format_json, insert_block, merge, parse_json, remove_block
-from foveate.integrations.install.config_files import PLUGIN, foveate_parts, without_foveate
+from foveate.integrations.install.config_files import PLUGIN, split_settings
 from foveate.text.atomic_write import write_file
 
 SETTINGS = {
@@ -323,8 +323,8 @@ def test_what_is_added_can_be_removed_and_nothing_else_changes(value: dict[str, 
     parts = {"hooks": {"Stop": [hook]}, "mcpServers": {"foveate": {"command": "x"}}}
     added = format_json(merge(parse_json(text, "f"), parts, "f"), text)
     assert json.loads(added) == {**value, **parts}
-    assert foveate_parts(json.loads(added)) == {"Stop": [hook], "mcpServers": {"command": "x"}}
-    left = without_foveate(json.loads(added))
+    ours, left = split_settings(json.loads(added))
+    assert ours == {"Stop": [hook], "mcpServers": {"command": "x"}}
     assert left == value
     if isinstance(indent, int) and value:
         assert format_json(left, added) == json.dumps(value, indent=indent, ensure_ascii=text.isascii())

@@ -51,22 +51,20 @@ class JsonFile(ConfigFile):
     """Settings in JSON. `parts` are the entries to add, nested as in the file."""
 
     def __init__(self, path: Path, parts: Settings) -> None:
-        super().__init__(path, foveate_parts(parts))
+        super().__init__(path, split_settings(parts)[0])
         self._parts = parts
 
     def add_foveate(self, text: str) -> str:
-        settings = parse_json(text, str(self.path))
-        if foveate_parts(settings) == self.expected_parts:
-            return text
-        return format_json(merge(without_foveate(settings), self._parts, str(self.path)), text)
+        ours, others = split_settings(parse_json(text, str(self.path)))
+        return text if ours == self.expected_parts else format_json(merge(others, self._parts, str(self.path)), text)
 
     def remove_foveate(self, text: str) -> str:
         settings = parse_json(text, str(self.path))
-        left = without_foveate(settings)
-        return format_json(left, text) if left != settings else text
+        others = split_settings(settings)[1]
+        return format_json(others, text) if others != settings else text
 
     def installed_parts(self, text: str) -> Settings:
-        return foveate_parts(parse_json(text, str(self.path)))
+        return split_settings(parse_json(text, str(self.path)))[0]
 
 
 class TomlFile(ConfigFile):
@@ -105,57 +103,32 @@ class SkillFile(ConfigFile):
         return text
 
 
-def foveate_parts(settings: Settings) -> dict[str, Any]:
-    """Return foveate's entries in some settings: hooks by event, the MCP server and the environment variable."""
-    hooks = settings.get(HOOKS_KEY)
-    parts: dict[str, Any] = {}
-    for event, entries in hooks.items() if isinstance(hooks, dict) else ():
-        ours = [entry for entry in entries if _is_foveate_hook(entry)] if isinstance(entries, list) else []
-        if ours:
-            parts[event] = ours
+def split_settings(settings: Settings) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return foveate's entries, and the settings without them and without the lists and objects that held only those.
+
+    The entries are hooks by event, the MCP server and the environment variable.
+    """
+    ours: dict[str, Any] = {}
+    others = dict(settings)
     for section, name in _NAMED_ENTRIES:
         if isinstance(table := settings.get(section), dict) and name in table:
-            parts[section] = table[name]
-    return parts
+            ours[section] = table[name]
+            others[section] = {key: value for key, value in table.items() if key != name}
+    if isinstance(hooks := settings.get(HOOKS_KEY), dict):
+        others[HOOKS_KEY] = dict(hooks)
+        for event, entries in hooks.items():
+            if isinstance(entries, list):
+                if mine := [entry for entry in entries if _is_foveate_hook(entry)]:
+                    ours[event] = mine
+                others[HOOKS_KEY][event] = [_without_calls(entry) for entry in entries if not _is_foveate_hook(entry)]
+        others[HOOKS_KEY] = {event: entries for event, entries in others[HOOKS_KEY].items() if entries or not hooks[event]}
+    return ours, {key: value for key, value in others.items() if value or not settings[key]}
 
 
-def without_foveate(settings: Settings) -> dict[str, Any]:
-    """Return the settings without foveate's entries, and without the lists and objects that held only those."""
-    left = dict(settings)
-    tables = {section: _without_key(settings.get(section), name) for section, name in _NAMED_ENTRIES}
-    tables[HOOKS_KEY] = _without_hooks(settings.get(HOOKS_KEY))
-    for section, table in tables.items():
-        if section in left:
-            left[section] = table
-            if not table and settings[section]:
-                del left[section]
-    return left
-
-
-def _without_key(table: Any, name: str) -> Any:
-    return {key: value for key, value in table.items() if key != name} if isinstance(table, dict) else table
-
-
-def _without_hooks(hooks: Any) -> Any:
-    if not isinstance(hooks, dict):
-        return hooks
-    cleaned = {event: _without_hook_entries(entries) for event, entries in hooks.items()}
-    return {event: entries for event, entries in cleaned.items() if entries or not hooks[event]}
-
-
-def _without_hook_entries(entries: Any) -> Any:
-    """Drop foveate's calls, also from groups in which the user has added another call."""
-    if not isinstance(entries, list):
-        return entries
-    left = []
-    for entry in entries:
-        if _is_foveate_hook(entry):
-            continue
-        group = entry.get("hooks") if isinstance(entry, dict) else None
-        if isinstance(group, list):
-            entry = {**entry, "hooks": [call for call in group if not _calls_hook(call)]}
-        left.append(entry)
-    return left
+def _without_calls(entry: Any) -> Any:
+    """Drop foveate's calls from a group in which the user has added another call."""
+    group = entry.get("hooks") if isinstance(entry, dict) else None
+    return {**entry, "hooks": [call for call in group if not _calls_hook(call)]} if isinstance(group, list) else entry
 
 
 def _is_foveate_hook(entry: Any) -> bool:
