@@ -103,14 +103,17 @@ def deliver(
         options["budget"] = budget
     context = _compute_fitting(engine, query, limits, options)
     with engine.store.data.reader(scope) as reader:
-        ids = [] if is_new_window else [id for id in window_items(reader, scope) if not id.startswith(CODE_ID_PREFIXES)]
+        delivered = {} if is_new_window else _merge_deliveries(_deliveries(reader, scope))
+        ids = [id for id in delivered if not id.startswith(CODE_ID_PREFIXES)]
         records = reader.get(ids)
         states = {id: records.get(id) for id in ids}  # without what another hook delivers in the meantime
-    items = {item.id: item for item in _items(context, query)}
-    with engine.store.data.store.write(scope) as writer:
+    sections = [section for section in context.sections if section.stable or query is not None]
+    items = {item.id: item for section in sections for item in section.items}
+    with engine.store.data.writer(scope) as writer:
         earlier = _deliveries(writer, scope)
         if is_new_window:
-            _delete_deliveries(engine, writer, earlier)
+            expired = Filters(until=engine.store.data.clock() - WINDOW_EXPIRY_MS)
+            _delete(writer, [*earlier, *writer.recent([KIND], NO_LIMIT, expired)])
         in_window = {} if is_new_window else _merge_deliveries(earlier)
         lines = list(_delta_lines(in_window, items, states, engine.store.data.clock()))
         whole = _text(context, query)
@@ -134,19 +137,14 @@ def deliver(
 def forget_window(engine: Engine, window: str) -> int:
     """Delete the record of a window that is gone; return the number of its deliveries."""
     scope = replace(engine.scope, session=window)
-    with engine.store.data.store.write(scope) as writer:
-        return _delete_deliveries(engine, writer, _deliveries(writer, scope), include_expired=False)
-
-
-def window_items(reader: Reader, scope: Scope) -> dict[str, DeliveredItem]:
-    """Return the items in a window by id."""
-    return _merge_deliveries(_deliveries(reader, scope))
+    with engine.store.data.writer(scope) as writer:
+        return _delete(writer, _deliveries(writer, scope))
 
 
 @retry_interrupted
 def delivery_stats(engine: Engine) -> dict[str, int]:
     """Count the windows, deliveries and items on record."""
-    with engine.store.data.store.read(engine.scope) as reader:
+    with engine.store.data.project_reader() as reader:
         records = reader.recent([KIND], NO_LIMIT, NO_FILTERS)
     windows = {record.scope.session for record in records}
     items = sum(len(record.data.get("shown", ())) for record in records)
@@ -187,15 +185,9 @@ def _text(context: Context, query: str | None) -> str:
     return context.stable if query is None else context.text
 
 
-def _items(context: Context, query: str | None) -> Iterator[Item]:
-    for section in context.sections:
-        if section.stable or query is not None:
-            yield from section.items
-
-
 def _exclude_own_episodes(engine: Engine, session: str) -> Filters:
     """Exclude the session's episodes: the summary of a window is in the window."""
-    with engine.store.data.store.read(replace(engine.scope, session=session)) as reader:
+    with engine.store.data.project_reader(replace(engine.scope, session=session)) as reader:
         own = reader.recent(["episode"], NO_LIMIT, NO_FILTERS, session=session)
     return Filters(exclude=tuple(record.id for record in own))
 
@@ -297,11 +289,8 @@ def _save_delivery(engine: Engine, writer: Writer, scope: Scope, number: int, li
     writer.add(engine.store.data.make(KIND, EMPTY_TEXT, {"data": data, "trust": "agent"}, scope))
 
 
-def _delete_deliveries(engine: Engine, writer: Writer, records: Iterable[Record], *, include_expired: bool = True) -> int:
+def _delete(writer: Writer, records: Iterable[Record]) -> int:
     ids = {record.id for record in records}
-    if include_expired:
-        expired = Filters(until=engine.store.data.clock() - WINDOW_EXPIRY_MS)
-        ids |= {record.id for record in writer.recent([KIND], NO_LIMIT, expired)}
     if ids:
         writer.forget(sorted(ids))
     return len(ids)

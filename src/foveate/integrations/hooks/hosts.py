@@ -208,14 +208,8 @@ def _on_response(engine: Engine, event: HookEvent) -> str:
 def _on_compaction(engine: Engine, event: HookEvent) -> str:
     now = engine.store.data.clock()
     key = f"{event.key_prefix}:{COMPACTION_EVENT_TYPE}:{now}"
-    # archived, so that no context shows it
-    values: dict[str, Any] = {
-        "type": COMPACTION_EVENT_TYPE,
-        "status": "archived",
-        "created": now,
-        "trust": "tool",
-        "key": key,
-    }
+    values: dict[str, Any] = {"type": COMPACTION_EVENT_TYPE, "created": now, "trust": "tool", "key": key}
+    values["status"] = "archived"  # so that no context shows it
     _save_rows(engine, event, ImportRow("event", COMPACTED_TEXT, values, event.session))
     summary = without_private_parts(event.fields["summary"])
     if summary:
@@ -281,7 +275,7 @@ def _save_message(engine: Engine, event: HookEvent, role: str, text: str) -> Non
 def _last_prompt(engine: Engine, session: str) -> str | None:
     scope = replace(engine.scope, session=session)
     prompts = replace(NO_FILTERS, event_types=("user_message",))
-    with engine.store.data.store.read(scope) as reader:
+    with engine.store.data.project_reader(scope) as reader:
         latest = reader.recent(["event"], 1, prompts, session=session)
     return latest[0].text if latest else None
 
@@ -304,7 +298,7 @@ def _find_task(engine: Engine, event: HookEvent, text: str) -> str | None:
     from foveate.tasks.handoff import parse
 
     named = parse(text).handoff.get("task_id")
-    with engine.store.data.store.read(engine.scope) as reader:
+    with engine.store.data.project_reader() as reader:
         record = lookup(reader, named)
     if record is not None and record.kind == "task":
         return record.id

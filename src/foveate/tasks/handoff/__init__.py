@@ -6,7 +6,8 @@ trusts nothing: it executes no YAML tag and expands no alias. See docs/decisions
 
 from __future__ import annotations
 
-from foveate.tasks.handoff.parse import MAX_BYTES, ParsedHandoff, parse
+from foveate.tasks.handoff.notes import MAX_BYTES
+from foveate.tasks.handoff.parse import ParsedHandoff, parse
 from foveate.tasks.handoff.schema import SCHEMA, STATUSES, json_schema, template
 
 __all__ = ["MAX_BYTES", "SCHEMA", "STATUSES", "ParsedHandoff", "json_schema", "parse", "template"]

@@ -20,8 +20,6 @@ from foveate.tasks.handoff.repair import MAX_JSON_CHARS, read_yaml, repair_json
 from foveate.tasks.handoff.schema import FIELDS, find
 from foveate.tasks.handoff.strict import SyntaxProblem, load_json
 
-__all__ = ["MAX_BYTES", "ParsedHandoff", "parse"]
-
 _NBSP_INDENT = re.compile("^[ \t]*\u00a0[ \t\u00a0]*", re.MULTILINE)
 _HEADING_LINE = re.compile(r"^#.*$", re.MULTILINE)
 

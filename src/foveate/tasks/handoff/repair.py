@@ -47,26 +47,26 @@ def repair_json(text: str) -> Any:
 # --- sections ------------------------------------------------------------------------------------------------------
 
 
-def read_yaml(text: str, first_line: int, notes: Notes) -> tuple[Any, bool]:
-    """Return the value of a YAML text and whether it was repaired; `first_line` lines precede it."""
+def read_yaml(text: str, first_line: int, notes: Notes) -> tuple[dict[str, Any], bool]:
+    """Return the fields of a YAML text and whether it was repaired; `first_line` lines precede it."""
     anchors, repairs = Anchors(), Notes()
     fields: dict[str, Any] = {}
-    other: Any = None
     last = text.count("\n")
     for start, lines in _sections(text):
         for value in _read_section(first_line + start, lines, start + len(lines) > last, anchors, repairs):
-            if isinstance(value, dict):
-                for key, entry in value.items():
-                    merge(fields, key, entry, "", repairs)
-            elif other is None:
-                other = value
+            if isinstance(value, list) and all(isinstance(part, dict) for part in value):
+                repairs.add("The fields stand in a list; they were read as one object.")
+            else:
+                value = [value]
+            for key, entry in (pair for part in value if isinstance(part, dict) for pair in part.items()):
+                merge(fields, key, entry, "", repairs)
     anchors.check()
     if sum(bool(document.strip()) for document in _DOCUMENT_START.split(text)) > 1:
         notes.add("The YAML has several documents; they were read as one.")
     for n, sentence in enumerate(repairs.sentences()):
         is_first = n == 0 and not sentence.startswith("Read with")
         notes.add(f"Read with repairs: {sentence[0].lower()}{sentence[1:]}" if is_first else sentence)
-    return fields or other, len(repairs) > 0
+    return fields, len(repairs) > 0
 
 
 def _sections(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -86,20 +86,13 @@ def _read_section(start: int, lines: list[str], is_last: bool, anchors: Anchors,
     notes = Notes()
     try:
         values = load_yaml("\n".join(lines), anchors, notes, start)
-        parts = [part for value in values for part in (value if _is_list_of_parts(value) else [value])]
-        if any(isinstance(part, str) for part in parts) and any(map(key_of, lines)):
+        if any(isinstance(value, str) for value in values) and any(map(key_of, lines)):
             raise SyntaxProblem(0, "a text stands where keys are expected")
     except SyntaxProblem as problem:
         repairs.add(f"Read with repairs: line {start + problem.line + 1}: {problem.reason}.")
         return _repair_section(lines, is_last, anchors, repairs)
     repairs.add(*notes.sentences())
-    if any(map(_is_list_of_parts, values)):
-        repairs.add("The fields stand in a list; they were read as one object.")
-    return parts
-
-
-def _is_list_of_parts(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(part, dict) for part in value)
+    return values
 
 
 def _repair_section(lines: list[str], is_last: bool, anchors: Anchors, repairs: Notes) -> list[Any]:

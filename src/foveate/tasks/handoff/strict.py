@@ -59,10 +59,6 @@ class Anchors:
             )
 
 
-def merge_key_error() -> UnsafeInput:
-    return UnsafeInput("The handoff uses a YAML merge key (<<), which is not allowed. Write the keys out.")
-
-
 def parse_scalar(text: str) -> Any:
     """Return null, true, false, a number that loses nothing, or the text."""
     word = text.lower() if text in (text.lower(), text.upper(), text.capitalize()) else text
@@ -173,7 +169,7 @@ class _Builder:
         text = strip_hidden(event.value, self.notes)
         if frame and isinstance(frame.value, dict) and frame.key is None:
             if is_plain and text == "<<":
-                raise merge_key_error()
+                raise UnsafeInput("The handoff uses a YAML merge key (<<), which is not allowed. Write the keys out.")
             frame.key = text
             return
         is_text = not is_plain or (event.ctag and str(event.ctag) == f"{_CORE}str")
