@@ -220,6 +220,49 @@ def test_errors_of_the_database_are_problems(
 # --- records -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("path", "detail"),
+    [
+        ("/v1/contexts/last/diff/last?include=text", "'include': this endpoint has agent, session, task, user."),
+        ("/v1/contexts?sesion=monday", "'sesion': this endpoint has after, agent, group, limit, session, task, user."),
+        ("/healthz?full=1", "'full': this endpoint takes none."),
+    ],
+)
+def test_an_unknown_parameter_is_refused_with_the_known_ones(shared_client: TestClient, path: str, detail: str) -> None:
+    refused = problem(shared_client.get(path))
+    assert refused["status"] == 422
+    assert refused["problems"] == [f"No parameter {detail}"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "remedy"),
+    [
+        ("GET", "/v1/records/fact_x", None, "`POST /v1/search` finds records by their words."),
+        ("GET", "/v1/contexts/ctx_x", None, "`GET /v1/contexts` lists those that are stored."),
+        ("GET", "/v1/tasks/nope", None, "`GET /v1/tasks` shows them."),
+        ("POST", "/v1/contexts", {}, '`POST /v1/tasks {"push": true}`'),
+        ("POST", "/v1/links", {"source": "Mira", "name": "owns", "target": "It"}, "`GET /v1/records?kind=entity`"),
+        ("PATCH", "/v1/records/{fact}", {"trust": "tool", "pinned": True}, '`POST /v1/inbox/{id} {"action": "accept"}`'),
+    ],
+)
+def test_an_error_names_a_request_as_the_remedy(
+    client: TestClient, engine: Engine, method: str, path: str, body: dict | None, remedy: str
+) -> None:
+    path = path.replace("{fact}", engine.search("redis")[0].record.id)
+    found = problem(client.request(method, path, json=body))
+    assert remedy in found["detail"]
+    assert "foveate" not in found["detail"]
+    assert all("`foveate" not in text for text in found.get("problems", ()))
+
+
+def test_advice_after_feedback_names_requests(client: TestClient, engine: Engine) -> None:
+    fact = engine.search("redis")[0].record.id
+    client.post("/v1/contexts", json={"query": "Which port has redis?"})
+    advice = client.post("/v1/feedback", json={"context": "last", "outdated": [fact]}).json()["advice"][fact]
+    retire, edit = f'`PATCH /v1/records/{fact} {{"status": "retired"}}`', f"`PATCH /v1/records/{fact}`"
+    assert advice == f"Retire it with {retire}, or give it its new text with {edit}."
+
+
 def test_a_record_is_kept_changed_taken_back_and_forgotten(client: TestClient) -> None:
     added = client.post("/v1/records", json={"kind": "note", "text": "Deploys are on Fridays", "tags": ["deploy"]})
     assert added.status_code == 201
@@ -227,6 +270,9 @@ def test_a_record_is_kept_changed_taken_back_and_forgotten(client: TestClient) -
     assert client.get(at).headers["etag"] == '"1"'
     assert client.patch(at, json={"text": "Deploys are on Mondays"}, headers={"If-Match": '"1"'}).json()["version"] == 2
     assert problem(client.patch(at, json={"text": "Never"}, headers={"If-Match": '"1"'}))["status"] == 412
+    weak = problem(client.patch(at, json={"text": "Never"}, headers={"If-Match": 'W/"2"'}))
+    assert (weak["status"], "without W/" in weak["detail"]) == (412, True)
+    assert client.get(at).json()["record"]["text"] == "Deploys are on Mondays"
     assert problem(client.patch(at, json={"text": "Never", "expect_version": 1}))["status"] == 409
     assert client.patch(at, json={"pinned": True}).json()["record"]["pinned"] is True
     assert client.patch(at, json={"status": "retired"}).json()["record"]["status"] == "retired"

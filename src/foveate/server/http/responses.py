@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -17,6 +17,7 @@ from starlette.routing import BaseRoute, Match, Route
 from foveate.errors import BudgetError, FoveateError, InputError, StoreError, near
 from foveate.operations.documents import SCHEMA_VERSION, plain
 from foveate.server.http.bodies import SHAPES
+from foveate.server.http.remedies import name_requests
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 
@@ -107,18 +108,18 @@ def problem_response(
     return Response(body.encode("utf-8", "replace"), status, dict(headers or {}), PROBLEM_MEDIA_TYPE)
 
 
-def error_response(error: FoveateError) -> Response:
-    """Return the problem document of one of foveate's errors."""
+def error_response(error: FoveateError, wording: Callable[[str], str] = str) -> Response:
+    """Return the problem document of one of foveate's errors. `wording` gets each text of the error."""
     more: dict[str, Any] = {}
     headers = dict(getattr(error, "headers", {}))
     if isinstance(error, InputError):
-        more["problems"] = list(error.problems)
+        more["problems"] = [wording(problem) for problem in error.problems]
     if isinstance(error, BudgetError):
         more["short"] = error.short
     if isinstance(error, StoreError) and error.status == HTTPStatus.SERVICE_UNAVAILABLE:
         headers.setdefault("Retry-After", RETRY_AFTER_S)
     name = "" if isinstance(error, RequestRefused) else type(error).__name__
-    return problem_response(error.status, str(error), type=name, headers=headers, **more)
+    return problem_response(error.status, wording(str(error)), type=name, headers=headers, **more)
 
 
 def install_error_handlers(app: FastAPI) -> None:
@@ -127,7 +128,8 @@ def install_error_handlers(app: FastAPI) -> None:
     async def foveate_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, FoveateError)
         request.scope["error"] = type(error).__name__
-        return error_response(error)
+        # Only clients of /v1 send requests. A person in the inspector can rather run the command.
+        return error_response(error, name_requests if request.url.path.startswith("/v1/") else str)
 
     async def http_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)

@@ -15,6 +15,7 @@ from foveate.pipeline.run import text_hash
 from foveate.receipts.codec import context_to_json
 from foveate.server.http.access import Caller, Computes, Writes
 from foveate.server.http.bodies import Arguments, parameters
+from foveate.server.http.remedies import name_requests
 from foveate.server.http.responses import (
     Cursor,
     Document,
@@ -136,4 +137,5 @@ def replay(id: str, caller: Computes, body: ReplayOptions = None) -> Response:
 @router.post("/feedback")
 def feedback(body: NewFeedback, caller: Writes) -> Response:
     """Report which items an answer used, or which records were useful, wrong, outdated or confirmed. Only ids are stored."""
-    return Document(documents.feedback(caller.engine.feedback(**body)))
+    found = documents.feedback(caller.engine.feedback(**body))
+    return Document({**found, "advice": {id: name_requests(advice) for id, advice in found["advice"].items()}})

@@ -147,7 +147,10 @@ def edit(
 
 
 def _version(if_match: str) -> int:
-    version = if_match.removeprefix("W/").strip('"')
+    """Return the version that a header names. A weak tag never matches: RFC 9110 compares `If-Match` strongly."""
+    if if_match.startswith("W/"):
+        raise RequestRefused(412, f"If-Match needs the ETag of the record as it was sent, without W/, got {if_match!r}.")
+    version = if_match.strip('"')
     if not version.isdecimal() or len(version) > 15:
         raise InputError(f"If-Match must be the ETag of a record, got {if_match!r}.")
     return int(version)
