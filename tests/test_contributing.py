@@ -81,11 +81,11 @@ def test_a_source_added_as_described_fills_a_slot() -> None:
 
 def test_the_row_of_a_language_is_a_language() -> None:
     row = eval(snippet("A language of code", "python"), vars(languages))
-    assert (row.name, row.file_patterns, row.grammar_package) == ("lua", (".lua",), "tree_sitter_lua")
+    assert (row.name, row.files, row.package) == ("lua", ".lua", "tree_sitter_lua")
     assert row.name in languages.NAMED_LANGUAGES, "choose another example: this one is parsed by now"
     for row in languages.PARSED_LANGUAGES:
         assert (ROOT / "tests" / "code_samples" / f"{row.name}.txt").is_file() or row.name == "starlark"
-        for name in (row.query or row.name).split():
+        for name in (row.queries or row.name).split():
             assert (ROOT / "src" / "foveate" / "code" / "queries" / f"{name}.scm").is_file()
 
 

@@ -87,7 +87,7 @@ def test_a_language_is_known_by_name_then_suffix_then_shebang(path: str, head: s
 
 
 def test_each_file_name_belongs_to_one_language() -> None:
-    files = [file for row in LANGUAGES.values() for file in row.file_patterns]
+    files = [file for row in LANGUAGES.values() for file in row.files.split()]
     assert sorted(files) == sorted(set(files))
     assert [file for file in files if file != file.lower()] == []
 
@@ -108,8 +108,8 @@ def test_every_query_compiles_with_the_installed_grammar(language: str) -> None:
 def test_a_grammar_that_cannot_be_loaded_is_named_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     assert unavailable_grammars() == {}
     rows = (
-        languages.Language("absent", (), "tree_sitter_absent"),
-        languages.Language("odd", (), "tree_sitter_python", "no_such_function"),
+        languages.Language("absent", "", "absent"),
+        languages.Language("odd", "", "python", grammar_function="no_such_function"),
     )
     monkeypatch.setattr(languages, "PARSED_LANGUAGES", rows)
     monkeypatch.setattr(languages, "LANGUAGES", {row.name: row for row in rows})

@@ -21,94 +21,60 @@ class Language:
     """A language. Suffixes begin with a dot; suffixes and file names are lower case."""
 
     name: str
-    file_patterns: tuple[str, ...]
+    files: str
     """Suffixes and file names."""
-    grammar_package: str = ""
-    """The package of the grammar, or ""."""
-    grammar_function: str = "language"
+    grammar: str = ""
+    """The package of the grammar without `tree_sitter_`, or ""."""
     line_comments: tuple[str, ...] = ()
     """Marks of comments that end with their line."""
-    block_comment: tuple[str, str] | None = None
+    block_comment: str = ""
     """Opening and closing mark of comments of several lines."""
-    query: str = ""
+    grammar_function: str = "language"
+    queries: str = ""
     """Names of the query files, if they are not named after the language."""
     is_outline_only: bool = False
     """Whether it is data or markup. A file may contain any number of keys, rules or headings, so their number is limited."""
-    fence_tag: str | None = None
-    """The tag of a Markdown fence, if it is not the name."""
 
-
-def _language(
-    name: str,
-    files: str,
-    module: str,
-    *comments: str,
-    block: str = "",
-    grammar_function: str = "language",
-    query: str = "",
-    fence_tag: str | None = None,
-    is_outline_only: bool = False,
-) -> Language:
-    """Return a language with a grammar. The marks of a block comment are given as `/* */`."""
-    begin, _, end = block.partition(" ")
-    return Language(
-        name,
-        tuple(files.split()),
-        f"tree_sitter_{module}",
-        grammar_function=grammar_function,
-        line_comments=comments,
-        block_comment=(begin, end) if block else None,
-        query=query,
-        fence_tag=fence_tag,
-        is_outline_only=is_outline_only,
-    )
+    @property
+    def package(self) -> str:
+        return f"tree_sitter_{self.grammar}"
 
 
 C_BLOCK_COMMENT = "/* */"
 PARSED_LANGUAGES = (
-    _language("python", ".py .pyi .pyw sconstruct wscript", "python", "#"),
-    _language(
-        "starlark", ".bzl .star build build.bazel workspace tiltfile", "python", "#", query="python", fence_tag="python"
+    Language("python", ".py .pyi .pyw sconstruct wscript", "python", ("#",)),
+    Language("starlark", ".bzl .star build build.bazel workspace tiltfile", "python", ("#",), queries="python"),
+    Language("javascript", ".js .jsx .mjs .cjs jakefile", "javascript", ("//",), C_BLOCK_COMMENT, queries="javascript jsx"),
+    Language("typescript", ".ts .mts .cts", "typescript", ("//",), C_BLOCK_COMMENT, grammar_function="language_typescript"),
+    Language(
+        "tsx", ".tsx", "typescript", ("//",), C_BLOCK_COMMENT, grammar_function="language_tsx", queries="typescript jsx"
     ),
-    _language(
-        "javascript", ".js .jsx .mjs .cjs jakefile", "javascript", "//", block=C_BLOCK_COMMENT, query="javascript jsx"
-    ),
-    _language(
-        "typescript", ".ts .mts .cts", "typescript", "//", block=C_BLOCK_COMMENT, grammar_function="language_typescript"
-    ),
-    _language(
-        "tsx", ".tsx", "typescript", "//", block=C_BLOCK_COMMENT, grammar_function="language_tsx", query="typescript jsx"
-    ),
-    _language("go", ".go", "go", "//", block=C_BLOCK_COMMENT),
-    _language("rust", ".rs", "rust", "//", block=C_BLOCK_COMMENT),
-    _language("java", ".java", "java", "//", block=C_BLOCK_COMMENT),
-    _language("c", ".c .h", "c", "//", block=C_BLOCK_COMMENT),
-    _language(
-        "cpp", ".cpp .cc .cxx .c++ .hpp .hh .hxx .h++ .ipp .tpp .inl .cu .cuh .ino", "cpp", "//", block=C_BLOCK_COMMENT
-    ),
-    _language("csharp", ".cs .csx", "c_sharp", "//", block=C_BLOCK_COMMENT),
-    _language(
-        "ruby", ".rb .rake .gemspec .podspec .ru gemfile rakefile podfile vagrantfile", "ruby", "#", block="=begin =end"
-    ),
-    _language("php", ".php .phtml", "php", "//", "#", block=C_BLOCK_COMMENT, grammar_function="language_php"),
-    _language("kotlin", ".kt .kts", "kotlin", "//", block=C_BLOCK_COMMENT),
-    _language("swift", ".swift", "swift", "//", block=C_BLOCK_COMMENT),
-    _language("scala", ".scala .sc .sbt", "scala", "//", block=C_BLOCK_COMMENT),
-    _language("bash", ".sh .bash .zsh .ksh .bats .bashrc .bash_profile .profile .zshrc .zshenv pkgbuild", "bash", "#"),
-    _language("sql", ".sql .ddl .psql", "sql", "--", block=C_BLOCK_COMMENT, is_outline_only=True),
-    _language("html", ".html .htm .xhtml", "html", block="<!-- -->", is_outline_only=True),
-    _language("css", ".css", "css", block=C_BLOCK_COMMENT, is_outline_only=True),
-    _language("yaml", ".yaml .yml .clang-format .clang-tidy", "yaml", "#", is_outline_only=True),
-    _language("toml", ".toml cargo.lock poetry.lock uv.lock pipfile", "toml", "#", is_outline_only=True),
-    _language(
+    Language("go", ".go", "go", ("//",), C_BLOCK_COMMENT),
+    Language("rust", ".rs", "rust", ("//",), C_BLOCK_COMMENT),
+    Language("java", ".java", "java", ("//",), C_BLOCK_COMMENT),
+    Language("c", ".c .h", "c", ("//",), C_BLOCK_COMMENT),
+    Language("cpp", ".cpp .cc .cxx .c++ .hpp .hh .hxx .h++ .ipp .tpp .inl .cu .cuh .ino", "cpp", ("//",), C_BLOCK_COMMENT),
+    Language("csharp", ".cs .csx", "c_sharp", ("//",), C_BLOCK_COMMENT),
+    Language("ruby", ".rb .rake .gemspec .podspec .ru gemfile rakefile podfile vagrantfile", "ruby", ("#",), "=begin =end"),
+    Language("php", ".php .phtml", "php", ("//", "#"), C_BLOCK_COMMENT, grammar_function="language_php"),
+    Language("kotlin", ".kt .kts", "kotlin", ("//",), C_BLOCK_COMMENT),
+    Language("swift", ".swift", "swift", ("//",), C_BLOCK_COMMENT),
+    Language("scala", ".scala .sc .sbt", "scala", ("//",), C_BLOCK_COMMENT),
+    Language("bash", ".sh .bash .zsh .ksh .bats .bashrc .bash_profile .profile .zshrc .zshenv pkgbuild", "bash", ("#",)),
+    Language("sql", ".sql .ddl .psql", "sql", ("--",), C_BLOCK_COMMENT, is_outline_only=True),
+    Language("html", ".html .htm .xhtml", "html", (), "<!-- -->", is_outline_only=True),
+    Language("css", ".css", "css", (), C_BLOCK_COMMENT, is_outline_only=True),
+    Language("yaml", ".yaml .yml .clang-format .clang-tidy", "yaml", ("#",), is_outline_only=True),
+    Language("toml", ".toml cargo.lock poetry.lock uv.lock pipfile", "toml", ("#",), is_outline_only=True),
+    Language(
         "json",
         ".json .jsonc .json5 .geojson .webmanifest .ipynb .babelrc .eslintrc",
         "json",
-        "//",
-        block=C_BLOCK_COMMENT,
+        ("//",),
+        C_BLOCK_COMMENT,
         is_outline_only=True,
     ),
-    _language("markdown", ".md .markdown .mdx .mkd", "markdown", is_outline_only=True),
+    Language("markdown", ".md .markdown .mdx .mkd", "markdown", is_outline_only=True),
 )
 NAMED_LANGUAGES = {
     "ada": ".adb .ads",
@@ -178,8 +144,7 @@ NAMED_LANGUAGES = {
 }
 """Languages without a grammar, known for fences, the map and the roles of files."""
 LANGUAGES = {
-    row.name: row
-    for row in (*PARSED_LANGUAGES, *(Language(name, tuple(files.split())) for name, files in NAMED_LANGUAGES.items()))
+    row.name: row for row in (*PARSED_LANGUAGES, *(Language(name, files) for name, files in NAMED_LANGUAGES.items()))
 }
 INTERPRETERS = {
     "python": "python pypy",
@@ -208,8 +173,8 @@ SECONDARY_LANGUAGES = frozenset(
 
 _DISPLAY_NAMES = {"csharp": "C#", "fsharp": "F#", "cpp": "C++", "javascript": "JavaScript", "typescript": "TypeScript",
                   "php": "PHP", "sql": "SQL", "html": "HTML", "css": "CSS", "objectivec": "Objective-C"}  # fmt: skip
-_FENCES = {"text": "", "terraform": "hcl", "assembly": "asm", "objectivec": "objc"}
-_BY_FILE = {file: row.name for row in LANGUAGES.values() for file in row.file_patterns}
+_FENCES = {"text": "", "terraform": "hcl", "assembly": "asm", "objectivec": "objc", "starlark": "python"}
+_BY_FILE = {file: row.name for row in LANGUAGES.values() for file in row.files.split()}
 _BY_INTERPRETER = {command: name for name, commands in INTERPRETERS.items() for command in commands.split()}
 _SHEBANG = re.compile(r"#!\s*(?:\S*/env\s+)?(?:(?:-\S*|\w+=\S*)\s+)*(?:\S*/)?([A-Za-z]+)")
 _PREFIX_FILE_NAMES = ("dockerfile", "containerfile", "makefile", "jenkinsfile")
@@ -256,10 +221,7 @@ def _by_shebang(head: str) -> str:
 
 def fence_tag(name: str) -> str:
     """Return the tag of a Markdown fence around code in this language."""
-    language = LANGUAGES.get(name)
-    if language is None:
-        return ""
-    return language.fence_tag if language.fence_tag is not None else _FENCES.get(name, name)
+    return _FENCES.get(name, name) if name in LANGUAGES else ""
 
 
 # --- grammars ------------------------------------------------------------------------------------------------------
@@ -278,19 +240,17 @@ def unavailable_grammars() -> dict[str, str]:
 @cache
 def _load(name: str) -> tuple[Grammar | None, str]:
     row = LANGUAGES.get(name)
-    if row is None or not row.grammar_package:
+    if row is None or not row.grammar:
         return None, ""
-    package = row.grammar_package.replace("_", "-")
+    package = row.package.replace("_", "-")
     try:
         from tree_sitter import Language as Grammar
     except ImportError as error:
         return None, f"tree-sitter is not installed ({error}); pip install tree-sitter"
     try:
-        return Grammar(getattr(import_module(row.grammar_package), row.grammar_function)()), ""
+        return Grammar(getattr(import_module(row.package), row.grammar_function)()), ""
     except ImportError as error:
         return None, f"{package} is not installed ({error}); pip install {package}"
     except (AttributeError, TypeError, ValueError) as error:
-        return (
-            None,
-            f"{package} does not fit the installed tree-sitter ({error}); pip install --upgrade {package} tree-sitter",
-        )
+        update = f"pip install --upgrade {package} tree-sitter"
+        return None, f"{package} does not fit the installed tree-sitter ({error}); {update}"

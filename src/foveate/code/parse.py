@@ -196,7 +196,7 @@ def query(language: str) -> Query:
     known = grammar(language)
     assert known is not None, language
     folder = files("foveate.code").joinpath("queries")
-    names = (LANGUAGES[language].query or language).split()
+    names = (LANGUAGES[language].queries or language).split()
     return Query(known, "\n".join(folder.joinpath(f"{name}.scm").read_text("utf-8") for name in names))
 
 
@@ -416,7 +416,7 @@ class _Source:
         self._starts = list(accumulate(map((1).__add__, map(len, self._lines)), initial=0))
         self._comments = row.line_comments
         self._marks = tuple(mark.encode() for mark in row.line_comments)
-        self._block = (row.block_comment[0].encode(), row.block_comment[1].encode()) if row.block_comment else None
+        self._block = row.block_comment.encode().split()
         self._attached = {self.row(node.end_byte - 1): node.start_point[0] for node in comment_nodes}
         self._trailing = (
             re.compile(rf"(?:^|\s)(?:{'|'.join(map(re.escape, row.line_comments))})\s.*$", re.M)
