@@ -15,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foveate.code import languages
+from foveate.code.definitions import MAX_SIGNATURE_CHARS
 from foveate.code.languages import LANGUAGES, PARSED_LANGUAGES, fence_tag, grammar, language_of, unavailable_grammars
 from foveate.code.model import Definition, ParsedFile
-from foveate.code.parse import MAX_OUTLINE_ITEMS, MAX_SIGNATURE_CHARS, parse, query
+from foveate.code.parse import MAX_OUTLINE_ITEMS, parse, query
 
 SAMPLES = Path(__file__).parent.parent / "code_samples"
 NOISE = "\n".join("".join(random.Random(n).choices("abc(){}[]<>\"'`=:;,.#/*-+@$%&!?|\\ ", k=80)) for n in range(800))
