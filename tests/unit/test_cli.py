@@ -336,12 +336,6 @@ def test_colours_change_nothing_but_the_colours(known: dict[str, str]) -> None:
     assert re.sub(r"\x1b\[[0-9;]*m", "", run("stats", env={"FORCE_COLOR": "1"}).stdout) == bare
 
 
-def test_colours_without_rich_are_plain_text(known: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    bare = run("stats").stdout
-    monkeypatch.setitem(sys.modules, "rich.console", None)
-    assert run("stats", env={"FORCE_COLOR": "1"}).stdout == bare
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", [("stats",), ("doctor",), ("profile",), ("search", "redis"), ("profile", "default")])
 def test_piped_output_has_no_escape_codes(verb: tuple[str, ...], known: dict[str, str]) -> None:
@@ -1016,17 +1010,9 @@ def test_ctrl_c_ends_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> Non
 )
 def test_help_and_version_open_no_engine(args: tuple[str, ...]) -> None:
     code = "import sys; from foveate.cli import cli; cli.main(sys.argv[1:], standalone_mode=False); "
-    code += "print([m for m in ('foveate.engine', 'foveate.pipeline.run', 'apsw', 'rich') if m in sys.modules])"
+    code += "print([m for m in ('foveate.engine', 'foveate.pipeline.run', 'apsw') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip().endswith("[]")
-
-
-@pytest.mark.slow
-def test_context_into_a_pipe_imports_no_rich(known: dict[str, str]) -> None:
-    code = "import sys; from foveate.cli import cli; cli.main(['context', 'Redis'], standalone_mode=False); "
-    code += "print('rich' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip().endswith("False")
 
 
 def embed_with(project: Path, embedder: str) -> None:

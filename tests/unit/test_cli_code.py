@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -416,10 +415,9 @@ def test_doctor_names_git() -> None:
 # --- progress ------------------------------------------------------------------------------------------------------
 
 
-def test_bar_without_rich_counts_and_leaves_the_line_empty(
+def test_the_progress_of_long_work_is_counted_and_leaves_the_line_empty(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(sys.modules, "rich.console", None)
     monkeypatch.setattr(render, "DRAW_AFTER_S", -1.0)
     bar = Bar()
     bar(1200, 5000)

@@ -44,7 +44,7 @@ FREE = ("foveate", "foveate.__main__")
 
 EXTRAS = frozenset(
     (
-        "numpy", "rich", "pydantic", "fastapi", "starlette", "uvicorn", "limits", "prometheus_client", "opentelemetry",
+        "numpy", "pydantic", "fastapi", "starlette", "uvicorn", "limits", "prometheus_client", "opentelemetry",
         "mcp", "jinja2",
         "httpx", "httpx2", "matplotlib", "anthropic", "openai", "agents", "pydantic_ai", "langchain", "langchain_core",
         "langgraph", "llama_index", "agent_framework", "llm", "mem0", "graphiti_core", "psycopg", "psycopg_pool",

@@ -1,7 +1,6 @@
 """Output for people: lines of styled text, tables, and the progress of long work.
 
-The layout is the same with and without colour. Colour needs a terminal (or FORCE_COLOR), no NO_COLOR, and rich. Without
-them, the same lines are printed as plain text.
+The layout is the same with and without colour. Colour needs a terminal (or FORCE_COLOR) and no NO_COLOR.
 """
 
 from __future__ import annotations
@@ -50,13 +49,16 @@ def width() -> int:
 
 
 def print_lines(lines: Iterable[Line]) -> None:
-    """Print lines on stdout, in colour if it is wanted and possible."""
-    console = _console() if wants_color() else None
+    """Print lines on stdout, in colour if it is wanted."""
+    colored = wants_color()
     for line in map(_trim, lines):
-        if console is None:
-            click.echo("".join(text for text, _ in line))
-        else:
-            _print_styled(console, line)
+        click.echo("".join(_styled(*piece) if colored else piece[0] for piece in line), color=colored)
+
+
+def _styled(text: str, style: str) -> str:
+    if style in ("bold", "dim"):
+        return click.style(text, bold=style == "bold" or None, dim=style == "dim" or None)
+    return click.style(text, fg=style) if style else text
 
 
 def _trim(line: Line) -> Line:
@@ -109,29 +111,6 @@ def cut(text: str, size: int) -> str:
     return flat if len(flat) <= size else flat[: max(0, size - len(mark))].rstrip() + mark
 
 
-def _console() -> Any:
-    """Return rich's console, or None if the extra is not installed."""
-    try:
-        from rich.console import Console
-    except ImportError:
-        return None
-    return Console(
-        file=sys.stdout,
-        force_terminal=True,
-        color_system="standard",
-        highlight=False,
-        markup=False,
-        emoji=False,
-        width=width(),
-    )
-
-
-def _print_styled(console: Any, line: Line) -> None:
-    from rich.text import Text
-
-    console.print(Text.assemble(*line), soft_wrap=True)
-
-
 def value_text(value: Any) -> str:
     """Return a value of a record as text."""
     if isinstance(value, list | tuple):
@@ -151,7 +130,7 @@ DRAW_INTERVAL_S = 0.1
 
 
 class Bar:
-    """The progress of long work, on stderr: a bar with rich, else a line that counts. Call it with `(done, total)`.
+    """The progress of long work: a line on stderr that counts. Call it with `(done, total)`.
 
     `doing` and `unit` may change between two calls. At the end the line is cleared.
     """
@@ -159,8 +138,6 @@ class Bar:
     def __init__(self, doing: str = "indexing", unit: str = "files") -> None:
         self.doing, self.unit = doing, unit
         self._began = self._drawn = 0.0
-        self._rich: Any = None
-        self._shown = False
 
     def __call__(self, done: int, total: int) -> None:
         now = monotonic()
@@ -169,37 +146,11 @@ class Bar:
             self.close()
         elif now - self._began > DRAW_AFTER_S and now - self._drawn > DRAW_INTERVAL_S and os.environ.get("TERM") != "dumb":
             self._drawn = now
-            self._draw(done, total)
-
-    def close(self) -> None:
-        """Clear the line."""
-        if self._rich is not None:
-            self._rich.stop()
-        elif self._shown:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
-        self._began, self._rich, self._shown = 0.0, None, False
-
-    def _draw(self, done: int, total: int) -> None:
-        if not self._shown:
-            self._shown = True
-            self._rich = _start_rich_bar(total)
-        if self._rich is not None:
-            words = {"doing": self.doing, "unit": self.unit}
-            self._rich.update(self._rich.task_ids[0], completed=done, total=total, **words)
-        else:
             line = f"foveate: {self.doing} {done:,} of {total:,} {self.unit}"
             print(f"\r{line}\033[K", end="", file=sys.stderr, flush=True)
 
-
-def _start_rich_bar(total: int) -> Any:
-    """Return rich's bar, or None if the extra is not installed."""
-    try:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    except ImportError:
-        return None
-    doing, unit = TextColumn("foveate: {task.fields[doing]}"), TextColumn("{task.fields[unit]}")
-    progress = Progress(doing, BarColumn(), MofNCompleteColumn(), unit, console=Console(stderr=True), transient=True)
-    progress.add_task("", total=total, doing="", unit="")
-    progress.start()
-    return progress
+    def close(self) -> None:
+        """Clear the line."""
+        if self._drawn:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+        self._began = self._drawn = 0.0
