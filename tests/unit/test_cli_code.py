@@ -419,7 +419,7 @@ def test_the_progress_of_long_work_is_counted_and_leaves_the_line_empty(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(render, "DRAW_AFTER_S", -1.0)
-    bar = Bar()
+    bar = Bar("indexing", "files")
     bar(1200, 5000)
     bar(5000, 5000)
     said = capsys.readouterr()
@@ -429,7 +429,7 @@ def test_the_progress_of_long_work_is_counted_and_leaves_the_line_empty(
 
 
 def test_short_work_draws_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    bar = Bar()
+    bar = Bar("indexing", "files")
     bar(1, 5)
     bar(5, 5)
     bar.close()

@@ -13,7 +13,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from foveate.cli.commands import suggestions
-from foveate.cli.render import Bar, supports_utf8
+from foveate.cli.render import Line, print_lines, progress_bar, supports_utf8, text_line
 from foveate.errors import InputError
 from foveate.operations.documents import SCHEMA_VERSION, plain
 from foveate.operations.inputs import refuse_unreadable as refuse_unreadable
@@ -76,10 +76,8 @@ class Call:
     def open(self, *, code: bool | None = None, create: bool = False) -> Engine:
         """Open the engine as `engine` does. On a terminal, a bar shows the progress of indexing."""
         engine = self.engine(code=code, create=create)
-        if engine.code.available and sys.stderr.isatty():
-            bar = Bar()
-            engine.code.workspace.progress = bar
-            click.get_current_context().call_on_close(bar.close)
+        if engine.code.available:
+            engine.code.workspace.progress = progress_bar("indexing", "files")
         return engine
 
     def engine(self, *, code: bool | None = None, create: bool = False) -> Engine:
@@ -125,6 +123,13 @@ class Call:
         """Print a document on one line, with `schema_version` in front."""
         whole = {"schema_version": SCHEMA_VERSION, **document}
         click.echo(json.dumps(whole, ensure_ascii=not supports_utf8(), default=plain))
+
+    def print(self, document: Mapping[str, Any], lines: str | Iterable[Line]) -> None:
+        """Print a result: the document with `--json`, else its lines, or a line of text."""
+        if self.as_json:
+            self.print_json(document)
+        else:
+            print_lines([text_line(lines)] if isinstance(lines, str) else lines)
 
 
 def is_agent() -> bool:

@@ -137,10 +137,7 @@ def why(call: Call, item: str, context: str) -> None:
     with call.open() as engine:
         receipt = engine.receipts.get(context)
         found = engine.why(record_id(engine, item), receipt)
-    if call.as_json:
-        call.print_json(documents.why(found))
-    else:
-        print_lines(receipt_text.why(found, receipt, width()))
+    call.print(documents.why(found), receipt_text.why(found, receipt, width()))
 
 
 @click.command(cls=Verb, scoped=True)

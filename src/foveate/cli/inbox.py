@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from foveate.cli.call import Call, Verb, VerbGroup, is_agent, pass_call, read_text, say
-from foveate.cli.memory import changed_line
+from foveate.cli.memory import changed_lines
 from foveate.cli.options import check_public_kind, complete_kinds
 from foveate.cli.render import Line, cut, print_lines, width
 from foveate.errors import InputError
@@ -71,7 +71,7 @@ def accept(call: Call, ids: tuple[str, ...], kind: str | None, text: str | None,
             raise click.Abort
         accepted = engine.inbox.accept(*ids, text=new_text, kind=kind)
         warnings = {warning for record in accepted for warning in engine.store.rule_warnings(record.scope)}
-    _print_records(call, "accepted", accepted)
+    call.print({"accepted": accepted}, changed_lines(accepted))
     for warning in sorted(warnings):
         say(f"warning: {warning}")
 
@@ -98,15 +98,7 @@ def reject(call: Call, ids: tuple[str, ...], reason: str) -> None:
     """Reject records: they are retired and stay in the history."""
     with call.open() as engine:
         rejected = engine.inbox.reject(*ids, reason=reason)
-    _print_records(call, "rejected", rejected)
-
-
-def _print_records(call: Call, action: str, records: Sequence[Record]) -> None:
-    if call.as_json:
-        call.print_json({action: records})
-        return
-    for record in records:
-        click.echo(changed_line(record))
+    call.print({"rejected": rejected}, changed_lines(rejected))
 
 
 @inbox.command("answer", cls=Verb, scoped=True)
@@ -120,10 +112,7 @@ def answer(call: Call, question: str, text: str) -> None:
     """
     with call.open() as engine:
         decision = engine.inbox.answer(question, read_text(text), trust="agent" if is_agent() else "user")
-    if call.as_json:
-        call.print_json({"id": decision.id, "question": question, "record": decision})
-    else:
-        click.echo(decision.id)
+    call.print({"id": decision.id, "question": question, "record": decision}, decision.id)
 
 
 VERBS = {"inbox": inbox}

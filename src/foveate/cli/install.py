@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -40,7 +39,7 @@ def install(call: Call, host: str | None, plugin_dir: bool, is_global: bool, dry
     from foveate.integrations.install.config_files import PLUGIN
 
     if plugin_dir:
-        _print_plugin(call, PLUGIN)
+        call.print({"plugin_dir": str(PLUGIN)}, str(PLUGIN))
         return
     if host is None:
         raise click.UsageError(f"Name the agent: {', '.join(HOSTS)}.")
@@ -103,13 +102,6 @@ def _print(call: Call, host: str, is_global: bool, changes: list[FileChange], dr
         say("nothing was written.")
     for step in steps:
         say(step)
-
-
-def _print_plugin(call: Call, folder: Path) -> None:
-    if call.as_json:
-        call.print_json({"plugin_dir": str(folder)})
-    else:
-        click.echo(str(folder))
 
 
 VERBS = {"install": install, "uninstall": uninstall}

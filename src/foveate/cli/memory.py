@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields as fields_of
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,7 +22,7 @@ from foveate.cli.options import (
     filters_of,
     public_kinds,
 )
-from foveate.cli.render import Line, cut, print_lines, width
+from foveate.cli.render import Line, cut, print_lines, text_line, width
 from foveate.clock import parse_time
 from foveate.errors import InputError, NotFound, near
 from foveate.operations import documents
@@ -209,24 +209,16 @@ def edit(
         if settings:
             values |= parse_settings(engine.get(id).kind, settings)
         record = engine.edit(id, text=new_text, status=STATUS_OF[retire], result=result, expect_version=expect, **values)
-    print_changed(call, record)
+    call.print(documents.changed(record), changed_lines([record]))
 
 
 STATUS_OF: Mapping[bool | None, Literal["active", "retired"] | None] = {None: None, True: "retired", False: "active"}
 """The status that `--retire` and `--no-retire` set."""
 
 
-def print_changed(call: Call, record: Record) -> None:
-    """Print a record after a change."""
-    if call.as_json:
-        call.print_json(documents.changed(record))
-    else:
-        click.echo(changed_line(record))
-
-
-def changed_line(record: Record) -> str:
-    """Return the line about a record after a change."""
-    return f"{record.id}  version {record.version}, {record.status}"
+def changed_lines(records: Iterable[Record]) -> list[Line]:
+    """Return a line about each record after a change."""
+    return [text_line(f"{record.id}  version {record.version}, {record.status}") for record in records]
 
 
 # --- search --------------------------------------------------------------------------------------------------------
@@ -338,11 +330,7 @@ def undo(call: Call, id: str) -> None:
     """
     with call.open() as engine:
         undone = engine.undo(record_id(engine, id))
-    if call.as_json:
-        call.print_json({"undone": undone})
-        return
-    for record in undone:
-        click.echo(changed_line(record))
+    call.print({"undone": undone}, changed_lines(undone))
 
 
 # --- link and check ------------------------------------------------------------------------------------------------
@@ -363,13 +351,10 @@ def link(call: Call, source: str, name: str, target: str, weight: float, create:
     with call.open() as engine:
         made = engine.link(source, name, target, weight=weight, create=create)
         ends = [engine.get(id) for id in (made.src, made.dst)]
-    if call.as_json:
-        call.print_json(documents.plain(made))
-        return
     from foveate.memory.entities import name_of
 
     names = [name_of(end) if end.kind == "entity" else end.id for end in ends]
-    click.echo(f"{names[0]} --[{made.name}]--> {names[1]}")
+    call.print(documents.plain(made), f"{names[0]} --[{made.name}]--> {names[1]}")
 
 
 @click.command(cls=Verb, scoped=True)
@@ -384,14 +369,12 @@ def check(call: Call, text: str, dry_run: bool) -> int:
     """
     with call.open() as engine:
         matches = engine.check(read_text(text), dry_run=dry_run)
-    blocked = any(match.action == "block" for match in matches)
-    if call.as_json:
-        call.print_json(documents.check(matches))
-    else:
-        for match in matches:
-            reason = f" ({match.reason})" if match.reason else ""
-            click.echo(f"{match.action.upper()}  {match.censor.id}  {match.censor.text}{reason}")
-    return int(blocked)
+    lines = []
+    for match in matches:
+        reason = f" ({match.reason})" if match.reason else ""
+        lines.append(text_line(f"{match.action.upper()}  {match.censor.id}  {match.censor.text}{reason}"))
+    call.print(documents.check(matches), lines)
+    return int(any(match.action == "block" for match in matches))
 
 
 VERBS = {

@@ -8,7 +8,7 @@ import click
 
 from foveate.cli.call import Call, Verb, pass_call
 from foveate.cli.options import complete_profiles
-from foveate.cli.render import print_lines, table
+from foveate.cli.render import table, text_line
 from foveate.errors import InputError
 from foveate.pipeline import profiles
 from foveate.pipeline.profiles.codec import profile_to_json
@@ -33,27 +33,18 @@ def profile(call: Call, name: str | None) -> None:
         raise InputError(f"There is no file {name!r}.")
     problems = profiles.check(name, places)
     if problems and (is_file or name in profiles.names(places)):
-        if call.as_json:
-            call.print_json({"name": name, "ok": False, "problems": problems})
-        else:
-            click.echo("\n".join(problems))
+        call.print({"name": name, "ok": False, "problems": problems}, map(text_line, problems))
         raise click.exceptions.Exit(EXIT_PROBLEMS)
     path = Path(name)
     found = profiles.resolve(path.stem, (path.parent, *places)) if is_file else profiles.resolve(name, places)
-    if call.as_json:
-        call.print_json({"profile": profile_to_json(found)})
-    else:
-        click.echo(profiles.to_toml(found), nl=False)
+    call.print({"profile": profile_to_json(found)}, profiles.to_toml(found).rstrip("\n"))
 
 
 def _list(call: Call, places: tuple[Path, ...]) -> None:
     """Print the profiles that are built in, the project's, and your own."""
     known = profiles.list_profiles(places)
-    if call.as_json:
-        call.print_json({"profiles": known})
-        return
     rows = [(info.name, info.extends, info.where, info.description) for info in known]
-    print_lines(table(("name", "extends", "where", "description"), rows, left=4))
+    call.print({"profiles": known}, table(("name", "extends", "where", "description"), rows, left=4))
 
 
 VERBS = {"profile": profile}

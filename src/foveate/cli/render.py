@@ -135,7 +135,7 @@ class Bar:
     `doing` and `unit` may change between two calls. At the end the line is cleared.
     """
 
-    def __init__(self, doing: str = "indexing", unit: str = "files") -> None:
+    def __init__(self, doing: str, unit: str) -> None:
         self.doing, self.unit = doing, unit
         self._began = self._drawn = 0.0
 
@@ -154,3 +154,12 @@ class Bar:
         if self._drawn:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
         self._began = self._drawn = 0.0
+
+
+def progress_bar(doing: str, unit: str) -> Bar | None:
+    """Return a bar that is cleared when the command ends; None if stderr is not a terminal."""
+    if not sys.stderr.isatty():
+        return None
+    bar = Bar(doing, unit)
+    click.get_current_context().call_on_close(bar.close)
+    return bar

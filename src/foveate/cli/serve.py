@@ -103,10 +103,7 @@ def _open_pages(call: Call, service: Service, no_browser: bool) -> None:
     import webbrowser
 
     address = service.url + PAGES
-    if call.as_json:
-        call.print_json({"url": address})
-    else:
-        click.echo(address)
+    call.print({"url": address}, address)
     if service.token:
         say("it asks for a token: `foveate token create NAME` creates one.")
     if not no_browser:  # in a thread, because a browser in the terminal returns only when it is closed

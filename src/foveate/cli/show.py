@@ -10,7 +10,7 @@ import click
 from foveate.cli import receipt_text
 from foveate.cli.call import Call, Verb, pass_call, record_id, say
 from foveate.cli.options import extra_option, extra_texts
-from foveate.cli.render import Line, pairs, print_lines, print_text, text_line, title, value_text, width
+from foveate.cli.render import Line, pairs, print_lines, text_line, title, value_text, width
 from foveate.clock import iso
 from foveate.errors import InputError
 from foveate.operations import documents
@@ -172,18 +172,13 @@ def _print_text_again(engine: Engine, receipt: Receipt) -> None:
 
 def _show_diff(call: Call, engine: Engine, before: str, after: str) -> None:
     found = engine.receipts.diff(before, after)
-    if call.as_json:
-        call.print_json(documents.diff(found))
-    else:
-        print_lines(receipt_text.diff(found, width()))
+    call.print(documents.diff(found), receipt_text.diff(found, width()))
 
 
 def _show_replay(call: Call, engine: Engine, id: str, extra: tuple[str, ...]) -> None:
     found = engine.receipts.replay(id, extra=extra_texts(extra))
-    if call.as_json:
-        call.print_json(documents.replay(found))
-    else:
-        print_text(f"{found.id}  {found.tokens} tokens, {f'differs: {found.reason}' if found.reason else 'identical'}")
+    result = f"differs: {found.reason}" if found.reason else "identical"
+    call.print(documents.replay(found), f"{found.id}  {found.tokens} tokens, {result}")
     if found.reason:
         raise click.exceptions.Exit(1)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from foveate.cli.call import STDIN, Call, Verb, VerbGroup, decode_text, pass_call, say
-from foveate.cli.render import Bar, print_lines, table
+from foveate.cli.render import print_lines, progress_bar, table
 from foveate.errors import Conflict, InputError
 from foveate.store.database_url import expand_env, refers_to_database
 from foveate.types import Scope
@@ -67,10 +67,7 @@ def backup(call: Call, target: str, yes: bool) -> None:
     with closing(open_store(call.existing(), create=False)) as source:
         source.backup(Path(target))
     size = Path(target).stat().st_size
-    if call.as_json:
-        call.print_json({"path": target, "bytes": size})
-    else:
-        click.echo(f"{target}  {size} bytes")
+    call.print({"path": target, "bytes": size}, f"{target}  {size} bytes")
 
 
 def _copy_into_database(call: Call, url: str, yes: bool) -> None:
@@ -84,7 +81,9 @@ def _copy_into_database(call: Call, url: str, yes: bool) -> None:
         with source.tables():
             pass  # a role that may not copy the store learns that before the target is created
         with closing(open_store(url)) as target:
-            copied = _confirm_replacing(lambda replace: copy_store(source, target, replace=replace, progress=_bar()), yes)
+            copied = _confirm_replacing(
+                lambda replace: copy_store(source, target, replace=replace, progress=_copy_progress()), yes
+            )
             labels = {"source": source.label, "target": target.label}
     if call.as_json:
         call.print_json({**labels, "tables": {name: asdict(result) for name, result in copied.items()}})
@@ -105,12 +104,10 @@ def _confirm_replacing(action: Callable[[bool], T], yes: bool) -> T:
     return action(True)
 
 
-def _bar() -> Callable[[str, int, int], None] | None:
-    """Return a progress bar for a terminal, which is removed when the command ends."""
-    if not sys.stderr.isatty():
+def _copy_progress() -> Callable[[str, int, int], None] | None:
+    bar = progress_bar("copying", "rows")
+    if bar is None:
         return None
-    bar = Bar("copying", "rows")
-    click.get_current_context().call_on_close(bar.close)
 
     def progress(doing: str, done: int, total: int) -> None:
         bar.doing = doing
@@ -307,10 +304,7 @@ def import_(call: Call, file: str) -> None:
     """
     with call.open() as engine, click.open_file(file, "rb") as source:
         imported = engine.store.import_lines(_decoded_lines(source, file))
-    if call.as_json:
-        call.print_json(asdict(imported))
-    else:
-        click.echo(f"{imported.added} added, {imported.known} known already, {imported.links} links")
+    call.print(asdict(imported), f"{imported.added} added, {imported.known} known already, {imported.links} links")
 
 
 def _decoded_lines(source: Iterable[bytes], file: str) -> Iterator[str]:
@@ -349,7 +343,7 @@ def maintain(call: Call, only: tuple[Job, ...], dry_run: bool, check: bool) -> i
     steps: list[Step] = []
     if not only_report or schema.is_current or schema.is_too_new:  # opening the store migrates it, or refuses a newer one
         with call.open() as engine:
-            steps = engine.store.maintain(only=only, dry_run=only_report, progress=_embedding_bar())
+            steps = engine.store.maintain(only=only, dry_run=only_report, progress=progress_bar("embedding", "records"))
     is_due = bool(steps) or not schema.is_current
     if call.as_json:
         status = {**asdict(schema), "is_current": schema.is_current}
@@ -367,14 +361,6 @@ def _schema_status(call: Call) -> SchemaStatus:
     from foveate.store.open import read_schema_status
 
     return read_schema_status(call.existing())
-
-
-def _embedding_bar() -> Callable[[int, int], None] | None:
-    if not sys.stderr.isatty():
-        return None
-    bar = Bar("embedding", "records")
-    click.get_current_context().call_on_close(bar.close)
-    return bar
 
 
 def _print_steps(schema: SchemaStatus, steps: Iterable[Step], only_report: bool) -> None:

@@ -246,10 +246,7 @@ def edit(call: Call, ref: str, name: str | None, status: Any, reason: str, field
 
 
 def _print_changed(call: Call, changed: Task) -> None:
-    if call.as_json:
-        call.print_json({"task": documents.task(changed)})
-    else:
-        click.echo(f"{changed.id}  {changed.status}")
+    call.print({"task": documents.task(changed)}, f"{changed.id}  {changed.status}")
 
 
 # --- claim ---------------------------------------------------------------------------------------------------------
@@ -303,10 +300,7 @@ def release(call: Call, ref: str | None) -> None:
     """
     with call.open() as engine:
         number = engine.tasks.release(agent=call.agent, task=ref or call.task)
-    if call.as_json:
-        call.print_json({"released": number})
-    else:
-        click.echo(f"{number} released")
+    call.print({"released": number}, f"{number} released")
 
 
 # --- end -----------------------------------------------------------------------------------------------------------
@@ -461,19 +455,14 @@ def _print_template(call: Call, ref: str | None) -> None:
         with call.open() as engine:
             found = engine.tasks.get(ref)
         text = template(found.id, name=found.name)
-    if call.as_json:
-        call.print_json({"template": text})
-    else:
-        click.echo(text, nl=False)
+    call.print({"template": text}, text.rstrip("\n"))
 
 
 def _print_schema(call: Call) -> None:
     from foveate.tasks.handoff import json_schema
 
-    if call.as_json:
-        call.print_json({"name": "handoff", "schema": json_schema()})
-    else:
-        click.echo(json.dumps(json_schema(), ensure_ascii=not supports_utf8(), indent=2))
+    schema = json_schema()
+    call.print({"name": "handoff", "schema": schema}, json.dumps(schema, ensure_ascii=not supports_utf8(), indent=2))
 
 
 VERBS: dict[str, Any] = {"task": task}

@@ -77,10 +77,7 @@ def create(call: Call, name: str, allowed: tuple[str, ...], agent: str | None, e
 def revoke(call: Call, id: str) -> None:
     """End a token now, also in a running service."""
     revoked = _tokens(call).revoke(id)
-    if call.as_json:
-        call.print_json({"revoked": revoked.id})
-    else:
-        click.echo(f"{revoked.id}  revoked")
+    call.print({"revoked": revoked.id}, f"{revoked.id}  revoked")
 
 
 def _tokens(call: Call) -> Tokens:
