@@ -11,7 +11,7 @@ import apsw
 
 from foveate import testing
 from foveate.store.copy import TABLE_KEYS, CopyableStore
-from foveate.store.sqlite import store as sqlite
+from foveate.store.sqlite import connections
 from foveate.text.embed import open_embedder as open_embedder
 from foveate.types import Scope
 
@@ -52,7 +52,7 @@ def old_file(path: Path, version: int) -> Path:
                 connection.execute((scripts / script).read_text("utf-8"))
         connection.execute((ROWS / f"{version:03d}.sql").read_text("utf-8"))
         connection.pragma("user_version", version)
-        connection.pragma("application_id", sqlite.APPLICATION_ID)
+        connection.pragma("application_id", connections.APPLICATION_ID)
     return path
 
 

@@ -22,7 +22,7 @@ from foveate.errors import Conflict, SchemaTooNew, StoreError
 from foveate.store import copy as store_copy
 from foveate.store import open
 from foveate.store.copy import PostgresTables, copy_store, copy_tables
-from foveate.store.sqlite import store as sqlite
+from foveate.store.sqlite import connections
 from foveate.store.sqlite.files import back_up_to_file, restore_into_database
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.types import Link, Scope
@@ -242,7 +242,7 @@ def test_others_wait_to_write_while_a_store_is_replaced(
     place: Any, full: Path, sort: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at, refused = place(sort), []
-    monkeypatch.setattr(sqlite, "BUSY_TIMEOUT_MS", 50)
+    monkeypatch.setattr(connections, "BUSY_TIMEOUT_MS", 50)
     options = {} if sort == "sqlite" else {"settings": ConnectionSettings(lock_timeout_s=0.05)}
     with opened(at) as target, opened(at, **options) as elsewhere, closing(SQLiteStore(full)) as source:
 

@@ -19,8 +19,9 @@ import foveate
 from conformance.base import HERE, add, change, found, get, made
 from foveate.errors import NotFound, SchemaTooNew, StoreError
 from foveate.store.protocol import Store
-from foveate.store.sqlite import lock
+from foveate.store.sqlite import connections, lock
 from foveate.store.sqlite import store as sqlite
+from foveate.store.sqlite.connections import Connections
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.text import analysis
 from foveate.types import Link, Scope
@@ -142,8 +143,8 @@ def current(store: Store, subject: str) -> list[foveate.Record]:
 
 
 def test_a_long_reader_does_not_block_writers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "MAX_WAL_PAGES", 12)
-    monkeypatch.setattr(sqlite, "SHORT_TIMEOUT_MS", 1)
+    monkeypatch.setattr(connections, "MAX_WAL_PAGES", 12)
+    monkeypatch.setattr(connections, "SHORT_TIMEOUT_MS", 1)
     store = filled(tmp_path / "state.db", 20)
     with store.read(HERE) as reader:
         done = threading.Thread(target=lambda: [add(store, f"Meanwhile {n}") for n in range(10)])
@@ -160,7 +161,7 @@ def test_a_connection_is_closed_when_its_thread_ends(tmp_path: Path) -> None:
         thread = threading.Thread(target=add, args=(store, f"From thread {n}"))
         thread.start()
         thread.join()
-    assert len(store._connections) <= 3
+    assert len(store._connections._open) <= 3
     assert len(ids_of(store)) == 30
     store.close()
 
@@ -221,7 +222,7 @@ def test_a_new_analyzer_rebuilds_the_index_on_opening(tmp_path: Path, monkeypatc
     monkeypatch.setattr(analysis, "VERSION", analysis.VERSION + 1)
     monkeypatch.setattr(analysis, "terms", lambda text: tuple(f"z{word}" for word in text.lower().split()))
     store = SQLiteStore(path)
-    terms = {row[0] for row in store._connection().execute("select distinct term from postings")}
+    terms = {row[0] for row in store._connections.current().execute("select distinct term from postings")}
     assert f"z{word(7)}" in terms
     assert all(term.startswith(("z", "@")) for term in terms)  # @: dates, which are no words
     assert found(store, word(7)) == before
@@ -324,7 +325,7 @@ def test_a_truncated_file_is_salvaged(tmp_path: Path) -> None:
 @pytest.mark.parametrize("table", ["postings", "volumes"])
 def test_an_emptied_index_is_detected_and_rebuilt(tmp_path: Path, table: str) -> None:
     store = filled(tmp_path / "state.db", 50)
-    store._connection().execute(f"delete from {table}")
+    store._connections.current().execute(f"delete from {table}")
     health = store.health()
     assert not health.ok
     assert "index disagrees" in health.problems[0]
@@ -337,7 +338,7 @@ def test_an_emptied_index_is_detected_and_rebuilt(tmp_path: Path, table: str) ->
 def test_full_disk_changes_nothing(tmp_path: Path) -> None:
     store = filled(tmp_path / "state.db", 50)
     ids = ids_of(store)
-    connection = store._connection()
+    connection = store._connections.current()
     connection.pragma("max_page_count", connection.pragma("page_count") + 5)
     large = [made(f"Too much {n} " + " ".join(f"word{n}x{m}" for m in range(300))) for n in range(200)]
     with pytest.raises(StoreError, match=r"full. Nothing was changed"), store.write(HERE) as writer:
@@ -356,13 +357,13 @@ def test_forget_on_a_full_disk_only_misses_the_rewrite(tmp_path: Path, monkeypat
     store = filled(tmp_path / "state.db", 50)
     id = ids_of(store)[0]
 
-    def full(self: SQLiteStore) -> apsw.Connection:
+    def full(self: Connections) -> apsw.Connection:
         raise apsw.FullError("database or disk is full")
 
-    real = SQLiteStore._checkpoint
-    monkeypatch.setattr(SQLiteStore, "_checkpoint", lambda self, mode: full(self))
+    real = Connections.checkpoint
+    monkeypatch.setattr(Connections, "checkpoint", lambda self, mode: full(self))
     done = store.forget(HERE, [id])
-    monkeypatch.setattr(SQLiteStore, "_checkpoint", real)
+    monkeypatch.setattr(Connections, "checkpoint", real)
     assert done.counts["records"] == 1
     assert "disk is full" in done.warnings[0]
     assert get(store, id) is None
@@ -371,7 +372,7 @@ def test_forget_on_a_full_disk_only_misses_the_rewrite(tmp_path: Path, monkeypat
 
 def test_a_read_only_store_can_be_read_and_is_not_changed(tmp_path: Path) -> None:
     store = filled(tmp_path / "state.db", 3)
-    store._connection().pragma("query_only", True)
+    store._connections.current().pragma("query_only", True)
     assert len(ids_of(store)) == 3
     with pytest.raises(StoreError, match="read-only"):
         add(store, "Not to be written")
@@ -428,14 +429,14 @@ def test_writers_go_on_if_the_queue_file_cannot_be_created(tmp_path: Path) -> No
 
 
 def test_the_wal_shrinks_after_a_long_reader_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "MAX_WAL_PAGES", 24)
-    monkeypatch.setattr(sqlite, "SHORT_TIMEOUT_MS", 1)
-    monkeypatch.setattr(sqlite, "RESTART_INTERVAL_S", 3600.0)
+    monkeypatch.setattr(connections, "MAX_WAL_PAGES", 24)
+    monkeypatch.setattr(connections, "SHORT_TIMEOUT_MS", 1)
+    monkeypatch.setattr(connections, "RESTART_INTERVAL_S", 3600.0)
     path = tmp_path / "state.db"
     store, other = filled(path, 20), SQLiteStore(path)
-    store._checkpoint("truncate")
-    checkpoint, modes = store._checkpoint, []
-    monkeypatch.setattr(store, "_checkpoint", lambda mode: (modes.append(mode), checkpoint(mode))[1])
+    store._connections.checkpoint("truncate")
+    checkpoint, modes = store._connections.checkpoint, []
+    monkeypatch.setattr(store._connections, "checkpoint", lambda mode: (modes.append(mode), checkpoint(mode))[1])
     with other.read(HERE) as reader:
         assert len(list(reader.records())) == 20
         for n in range(200):
@@ -443,7 +444,7 @@ def test_the_wal_shrinks_after_a_long_reader_ends(tmp_path: Path, monkeypatch: p
         assert modes.count("restart") <= 1, "not every write waits for the reader"
     grown = path.with_name("state.db-wal").stat().st_size
     assert grown > 200_000
-    monkeypatch.setattr(sqlite, "RESTART_INTERVAL_S", 0.0)  # the second is over
+    monkeypatch.setattr(connections, "RESTART_INTERVAL_S", 0.0)  # the second is over
     add(store, "The first after it"), add(store, "The second")
     assert path.with_name("state.db-wal").stat().st_size <= 100_000
     store.close()
@@ -455,15 +456,15 @@ def test_free_space_beyond_a_quarter_of_the_file_is_reclaimed(tmp_path: Path, be
     path = tmp_path / "state.db"
     store = filled(path, 600)
     if before_this_version:
-        store._connection().pragma("auto_vacuum", "none")
-        store._connection().execute("vacuum")
+        store._connections.current().pragma("auto_vacuum", "none")
+        store._connections.current().execute("vacuum")
         store.close()
         store = SQLiteStore(path)
     ids = ids_of(store)
     with store.write(HERE) as writer:
         writer.forget(ids[:500])
     assert store._free_share() > 0.5
-    store._checkpoint("truncate")
+    store._connections.checkpoint("truncate")
     full = path.stat().st_size
     assert store.reclaim_space() > full / 3
     assert path.stat().st_size < full * 2 / 3

@@ -180,7 +180,7 @@ def test_forgetting_a_personal_record_scrubs_the_receipts_of_the_project(tmp_pat
 
 
 def test_forget_warns_about_a_reader_that_prevents_the_rewrite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("foveate.store.sqlite.store.BUSY_TIMEOUT_MS", 50)
+    monkeypatch.setattr("foveate.store.sqlite.connections.BUSY_TIMEOUT_MS", 50)
     words = rare_words(random.Random(3), 12)
     path = tmp_path / "state.db"
     store, other = SQLiteStore(path), SQLiteStore(path)

@@ -21,7 +21,8 @@ from foveate.engine import Engine
 from foveate.errors import SchemaTooNew, StoreError
 from foveate.records.make import Rules
 from foveate.store.sql import queries
-from foveate.store.sqlite.files import copy_database, read_schema_status
+from foveate.store.sqlite.connections import copy_database
+from foveate.store.sqlite.files import read_schema_status
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.testing import FixedClock, counting_ids, embedder
 

@@ -19,8 +19,9 @@ from conformance.base import HERE, add, change, found, get, keep, made
 from foveate.errors import Conflict, Damaged, StoreError
 from foveate.store import copy as store_copy
 from foveate.store.copy import TABLE_KEYS, copy_store
+from foveate.store.sql import queries
+from foveate.store.sqlite import connections
 from foveate.store.sqlite import files as sqlite_files
-from foveate.store.sqlite import store as sqlite
 from foveate.store.sqlite.files import read_schema_status, restore
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.types import Link, Scope
@@ -350,7 +351,7 @@ def test_reading_a_schema_status_creates_no_files(backup: Path, tmp_path: Path) 
     found = read_schema_status(backup)
     assert (found.is_current, found.is_too_new, found.version) == (False, True, 99)
     with closing(apsw.Connection(str(backup))) as connection:
-        connection.pragma("user_version", sqlite.queries.migrations("sqlite")[-1][0])
+        connection.pragma("user_version", queries.migrations("sqlite")[-1][0])
     assert backup.read_bytes()[100:] == before[100:]
     assert sorted(tmp_path.iterdir()) == names
 
@@ -366,8 +367,8 @@ def test_while_a_store_is_replaced_others_read_it_and_wait_to_write(
 
         def late(there: SQLiteStore, staged: Path) -> None:
             assert len(found(live, "earlier")) == 1
-            monkeypatch.setattr(sqlite, "BUSY_TIMEOUT_MS", 50)
-            with pytest.raises(StoreError, match="busy"), live._transaction("begin immediate", 50):
+            monkeypatch.setattr(connections, "BUSY_TIMEOUT_MS", 50)
+            with pytest.raises(StoreError, match="busy"), live._connections.transaction("begin immediate", 50):
                 pass
             raise_numbers(there, staged)
 

@@ -27,7 +27,7 @@ def plans() -> dict[str, list[str]]:
     """Return the steps of SQLite's plan for each query that is a statement."""
     steps: dict[str, list[str]] = {}
     with closing(SQLiteStore(":memory:")) as store:
-        connection = store._connection()
+        connection = store._connections.current()
         for name, sql in queries.load("sqlite").items():
             if _STATEMENT.match(sql) and ";" not in re.sub(r"--.*", "", sql):
                 sql, count = _PARAMETER.subn("?", re.sub(r"--.*", "", sql))

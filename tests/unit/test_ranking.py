@@ -182,7 +182,7 @@ def test_project_with_the_highest_doc_refuses_another_record(tmp_path: Path) -> 
     store = SQLiteStore(tmp_path / "state.db")
     with store.write(HERE) as writer:
         writer.add(made("the first"))
-    store._connection().execute("update projects set docs = ?", (posting_blocks.MAX_DOC,))
+    store._connections.current().execute("update projects set docs = ?", (posting_blocks.MAX_DOC,))
     with pytest.raises(StoreError, match="cannot have more"), store.write(HERE) as writer:
         writer.add(made("one too many"))
     store.close()

@@ -38,7 +38,7 @@ def tables(engine: foveate.Engine, id: str) -> dict[str, int]:
     """Return the number of rows in each table that have a record's id or number."""
     store = engine.store.data.store
     assert isinstance(store, SQLiteStore)
-    run = store._connection().execute
+    run = store._connections.current().execute
     found = run("select doc from records where id = ?", (id,)).fetchone()
     by_id = {"history": "id", "links": "src", "receipt_items": "record"}
     counts = {

@@ -24,6 +24,7 @@ from foveate.records.kinds import KINDS
 from foveate.records.make import Rules
 from foveate.store.protocol import Query, Reader, SearchGroup, Store
 from foveate.store.scoped import ScopedStore
+from foveate.store.sql import queries
 from foveate.store.sql.rows import from_row
 from foveate.store.sqlite import vectors
 from foveate.store.sqlite.store import SQLiteStore
@@ -178,9 +179,9 @@ class StoreModel:
     def records(self) -> dict[str, Record]:
         """Return all records of any owner in the order of their numbers."""
         store = self.stores[0]
-        with store._transaction("begin") as database:
+        with store._connections.transaction("begin") as database:
             rows = database.connection.execute(
-                f"select {store._queries['record_columns']} from records order by doc"
+                f"select {queries.load('sqlite')['record_columns']} from records order by doc"
             ).fetchall()
         return {record.id: record for record in (from_row(row, "alpha") for row in rows)}
 
@@ -379,7 +380,7 @@ def test_cached_segments_stay_within_max_bytes_except_the_one_in_use(tmp_path: P
         put(store, f"cached pages of {project}", Scope(project))
 
     def asked(project: str) -> int:
-        with store._transaction("begin") as database:
+        with store._connections.transaction("begin") as database:
             number = database.fetch_all("project", {"name": project})[0][0]
             within = dict.fromkeys(("user", "agent", "session", "task", *FILTERS))
             view = VectorView(database.fetch_all, number, 1, within)

@@ -23,8 +23,9 @@ from foveate.store.copy import CopyableStore, Tables, copy_tables, has_no_conten
 from foveate.store.protocol import NOT_EMPTY_MESSAGE
 from foveate.store.sql.queries import SchemaStatus, compute_schema_status
 from foveate.store.sqlite import lock
+from foveate.store.sqlite.connections import APPLICATION_ID, BUSY_TIMEOUT_MS, copy_database
 from foveate.store.sqlite.errors import translate_errors
-from foveate.store.sqlite.store import APPLICATION_ID, BUSY_TIMEOUT_MS, SQLiteStore
+from foveate.store.sqlite.store import SQLiteStore
 
 WAL_SUFFIXES = ("-wal", "-shm")
 
@@ -233,12 +234,6 @@ def _link_or_copy(source: str, target: str) -> None:
         os.replace(part, target)
     finally:
         part.unlink(missing_ok=True)
-
-
-def copy_database(source: apsw.Connection, target: apsw.Connection) -> None:
-    """Copy all pages of one SQLite database into another."""
-    with target.backup("main", source, "main") as steps:
-        steps.step(-1)
 
 
 @contextmanager

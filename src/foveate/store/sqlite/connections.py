@@ -1,0 +1,250 @@
+"""The connections to one SQLite file, one for each thread, with their transactions and the care of the WAL."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from typing import Any
+from weakref import WeakSet
+
+import apsw
+
+from foveate.errors import StoreError
+from foveate.store.sql import queries
+from foveate.store.sqlite import lock
+from foveate.store.sqlite.errors import translate_errors
+
+APPLICATION_ID = 0x464F5645
+"""`FOVE` in the file's header. It distinguishes a store from the SQLite files of other programs."""
+
+BUSY_TIMEOUT_MS = 30_000
+"""Wait for another writer. No transaction of foveate takes this long."""
+
+SHORT_TIMEOUT_MS = 200
+"""Wait for others if the work can also be done later: saving receipts, restarting the WAL."""
+
+CHECKPOINT_PAGES = 1000
+"""Pages in the WAL after which a writer copies them into the file. 4,000 made no measurable difference."""
+
+MAX_WAL_PAGES = 8192
+"""Pages in the WAL (32 MB) after which it must be restarted from its beginning, which waits for readers."""
+
+MAX_RESTART_TIMEOUT_MS = 2000
+"""Longest wait for readers to restart a WAL that has grown far beyond its limit."""
+
+RESTART_INTERVAL_S = 1.0
+"""Time between two attempts of all processes together to restart the WAL. An attempt holds up the writers."""
+
+MMAP_BYTES = 2**32
+"""Bytes of the file that are mapped into memory, so that reading needs no copy. Most files are smaller."""
+
+AUTO_VACUUM_INCREMENTAL = 2
+"""SQLite's code for a file that returns free pages on request."""
+
+
+class SQLiteDatabase:
+    """An apsw connection as the `Database` of `store/sql`, which runs named queries."""
+
+    def __init__(self, connection: apsw.Connection, queries_by_name: Mapping[str, str]) -> None:
+        self.connection = connection
+        self._queries = queries_by_name
+
+    def fetch_all(self, query: str, params: Mapping[str, Any] | Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        return self.connection.execute(self._queries[query], params).fetchall()
+
+    def execute(self, query: str, params: Mapping[str, Any] | Sequence[Any] = ()) -> int:
+        self.connection.execute(self._queries[query], params)
+        return self.connection.changes()
+
+    def execute_many(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
+        if rows:
+            self.connection.executemany(self._queries[query], rows)
+
+
+class Connections:
+    """The connections of one store to its file, or its one connection in memory (`:memory:`)."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.is_in_memory = path == ":memory:"
+        self._is_closed = False
+        self._lock = threading.RLock()
+        self._thread = threading.local()
+        self._open: WeakSet[apsw.Connection] = WeakSet()
+        """All open connections. Weak, so that the connection of a thread is closed when the thread ends."""
+        self._queries = queries.load("sqlite")
+        self._schema_version = queries.migrations("sqlite")[-1][0]
+        self._memory_connection = self._connect() if self.is_in_memory else None
+
+    @property
+    def has_open_transaction_in_memory(self) -> bool:
+        """Return whether the only connection of a store in memory is in a transaction, which a reader then joins."""
+        return self._memory_connection is not None and self._memory_connection.in_transaction
+
+    def size(self, suffix: str = "") -> int:
+        """Return the bytes of the file, or of a file next to it."""
+        path = self.path + suffix
+        return os.path.getsize(path) if os.path.exists(path) else 0
+
+    def close(self) -> None:
+        """Close every connection. SQLite empties the WAL when the last connection of all processes closes."""
+        self._is_closed = True
+        with self._lock:
+            for connection in list(self._open):
+                connection.close()
+            self._open.clear()
+            self._thread = threading.local()
+            self._memory_connection = None
+
+    def current(self) -> apsw.Connection:
+        """Return the connection of this thread."""
+        if self._is_closed:
+            raise StoreError("This store is closed. Open it again.")
+        if self._memory_connection is not None:
+            return self._memory_connection
+        connection = getattr(self._thread, "connection", None)
+        if connection is None:
+            connection = self._thread.connection = self._connect()
+        return connection
+
+    def database(self) -> SQLiteDatabase:
+        """Return the connection of this thread for named queries outside of a transaction."""
+        return SQLiteDatabase(self.current(), self._queries)
+
+    @contextmanager
+    def memory_lock(self) -> Iterator[None]:
+        """Keep other threads out while the block runs: a store in memory has one connection for all of them."""
+        if self.is_in_memory:
+            with self._lock:
+                yield
+        else:
+            yield
+
+    @contextmanager
+    def transaction(self, begin: str, timeout_ms: int = BUSY_TIMEOUT_MS) -> Iterator[SQLiteDatabase]:
+        """Open a transaction that is committed at the end of the block, and rolled back after an error."""
+        with (
+            translate_errors(self.path),
+            self.memory_lock(),
+            self._idle_connection(begin) as (connection, (start, commit, rollback)),
+        ):
+            if begin == "begin" or self.is_in_memory:
+                connection.execute(start)
+            else:
+                # The place in the queue is given up as soon as SQLite's lock is held, so that the next writer can wait.
+                with lock.wait_in_queue(self.path, timeout_ms), _busy_timeout(connection, timeout_ms):
+                    connection.execute(start)
+            try:
+                self.check_schema(connection)
+                yield SQLiteDatabase(connection, self._queries)
+                connection.execute(commit)
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute(rollback)
+                raise
+
+    @contextmanager
+    def _idle_connection(self, begin: str) -> Iterator[tuple[apsw.Connection, tuple[str, str, str]]]:
+        """Provide a connection without a transaction, and the statements that begin, commit and roll back on it.
+
+        A thread may open a transaction while it is reading: a file gets another connection for it, and a store in memory,
+        which has only one, a savepoint. A thread that is writing must not write a second time: it would wait for itself.
+        """
+        connection, is_write = self.current(), begin == "begin immediate"
+        if is_write and getattr(self._thread, "is_writing", False):
+            raise StoreError("This thread is writing already. Use the writer that it has open.")
+        self._thread.is_writing = is_write or getattr(self._thread, "is_writing", False)
+        try:
+            if not connection.in_transaction:
+                yield connection, (begin, "commit", "rollback")
+            elif self.is_in_memory:
+                yield connection, ("savepoint nested", "release nested", "rollback to nested; release nested")
+            else:
+                with closing(self._connect()) as second:
+                    yield second, (begin, "commit", "rollback")
+        finally:
+            if is_write:
+                self._thread.is_writing = False
+
+    def checkpoint(self, mode: str) -> bool:
+        """Copy the WAL into the file as far as the mode goes, and return whether no other process was in the way."""
+        return not self._checkpoint_state(mode)[0]
+
+    def _checkpoint_state(self, mode: str) -> tuple[int, int, int]:
+        """Run a checkpoint and return whether it was blocked, the pages in the WAL, and how many of them are copied."""
+        is_blocked, pages, copied = next(iter(self.current().execute(f"pragma wal_checkpoint({mode})")))
+        return is_blocked, pages, copied
+
+    def maintain_wal(self) -> None:
+        """Copy the WAL into the file from time to time, and restart a long one from its beginning.
+
+        SQLite's automatic checkpoint is off: past its limit it copies after every commit, and while one process copies, no
+        other can restart the WAL (`docs/decisions/025`). New readers are no obstacle, because they do not use a WAL that is
+        copied completely. A reader that stays longer than the timeout is one. The WAL then grows, and the timeout with it.
+        One process tries it once a second, because an attempt holds up the writers.
+        """
+        # A write beside an open snapshot of this thread would wait for itself. The next write does it.
+        if self.is_in_memory or self.current().in_transaction:
+            return
+        _, pages, copied = self._checkpoint_state("noop")
+        if pages > MAX_WAL_PAGES:
+            if lock.claim_interval(self.path, RESTART_INTERVAL_S):
+                timeout_ms = min(SHORT_TIMEOUT_MS * pages // MAX_WAL_PAGES, MAX_RESTART_TIMEOUT_MS)
+                with _busy_timeout(self.current(), timeout_ms):
+                    self.checkpoint("restart")
+                lock.claim_interval(self.path, 0.0)  # so that the interval begins at the end of this attempt
+        elif pages - copied >= CHECKPOINT_PAGES:
+            self.checkpoint("passive")
+
+    def check_schema(self, connection: apsw.Connection) -> None:
+        """Raise unless the file has this version's schema."""
+        version: int = connection.pragma("user_version")  # costs a microsecond
+        queries.refuse_schema_mismatch(version, self._schema_version, repr(self.path))
+
+    def _connect(self) -> apsw.Connection:
+        connection = apsw.Connection(self.path)
+        connection.set_busy_handler(lock.BusyHandler(BUSY_TIMEOUT_MS))
+        if not self.is_in_memory:
+            self._refuse_foreign(connection)
+            # Setting this writes to the file even if it has the value already. It takes effect in a new file, and in an old
+            # one when it is next rewritten.
+            if connection.pragma("auto_vacuum") != AUTO_VACUUM_INCREMENTAL:
+                connection.pragma("auto_vacuum", AUTO_VACUUM_INCREMENTAL)
+            connection.pragma("journal_mode", "wal")
+        # A killed process loses nothing. A power cut may lose the last commits, but never damages the file.
+        connection.pragma("synchronous", "normal")
+        # `forget` must leave no readable bytes in the file, so SQLite overwrites deleted content.
+        connection.pragma("secure_delete", True)
+        connection.pragma("journal_size_limit", MAX_WAL_PAGES * 4096)
+        connection.pragma("wal_autocheckpoint", 0)  # `maintain_wal` does it
+        connection.pragma("cache_size", -16_000)  # in KiB; 64 MB were not faster for a million records
+        connection.pragma("mmap_size", MMAP_BYTES)
+        with self._lock:
+            self._open.add(connection)
+        return connection
+
+    def _refuse_foreign(self, connection: apsw.Connection) -> None:
+        """Raise if the file is another program's. This comes before any setting: the journal mode is written to the file."""
+        tables = next(iter(connection.execute("select count(*) from sqlite_schema")))[0]
+        if tables and connection.pragma("application_id") != APPLICATION_ID:
+            connection.close()
+            raise StoreError(f"{self.path!r} is a SQLite file of another program, not a foveate store.")
+
+
+@contextmanager
+def _busy_timeout(connection: apsw.Connection, timeout_ms: int) -> Iterator[None]:
+    """Set how long a connection waits for others while the block runs."""
+    connection.set_busy_handler(lock.BusyHandler(timeout_ms))
+    try:
+        yield
+    finally:
+        connection.set_busy_handler(lock.BusyHandler(BUSY_TIMEOUT_MS))
+
+
+def copy_database(source: apsw.Connection, target: apsw.Connection) -> None:
+    """Copy all pages of one SQLite database into another."""
+    with target.backup("main", source, "main") as steps:
+        # All pages in one step: a commit by another process between two steps would restart the copy.
+        steps.step(-1)
