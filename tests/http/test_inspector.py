@@ -246,7 +246,7 @@ def test_whoever_speaks_for_one_user_learns_nothing_of_the_others(guarded: Guard
     before = document(client, "/ui/health")["stats"]["records"]
     guarded.engine.add("fact", "Hers as well", user="alice")
     assert document(client, "/ui/health")["stats"]["records"] == before != hers
-    assert document(client, "/ui/health")["vectors"] is None
+    assert document(client, "/ui/health")["facts"] == {}
     assert "Hers" not in [row.text for row in document(client, "/ui/memory?q=Hers")["records"]]
 
 

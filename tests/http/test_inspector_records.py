@@ -13,7 +13,6 @@ from starlette.testclient import TestClient
 
 import foveate
 from foveate.engine import Engine
-from foveate.memory.relations import id_of
 from foveate.receipts.codec import to_json
 from foveate.records.render import display_name
 from foveate.server.http import create_app
@@ -98,10 +97,7 @@ def test_an_empty_list_says_how_to_fill_it(tmp_path_factory: pytest.TempPathFact
         ("/ui/record?id=x&tab=graph", 422, "tab must be one of text, history, links, used"),
         ("/ui/record?id=fact_none", 404, "No record &#39;fact_none&#39;"),
         ("/ui/record?id=%3Cscript%3E", 404, "&lt;script&gt;"),
-        ("/ui/record?id=given_1234", 404, "is an extra text"),
-        ("/ui/record?id=mem0:1234", 404, "No record"),
-        ("/ui/record?id=code:a.py::f", 422, "No code to look at"),
-        ("/ui/record?id=rel_a%7Cb%7Cc", 404, "No record"),
+        ("/ui/record?id=code:a.py::f", 404, "No record"),
         ("/ui/forget?id=fact_none", 404, "No record"),
     ],
 )
@@ -207,16 +203,6 @@ def test_hostile_words_are_shown_as_words_and_quoted_as_the_model_gets_them(clie
         assert "{{7*7}}" in html
         for raw in ("<script>alert", "<img", "<u>", "<i>Redis", '""><script'):
             assert raw not in html
-
-
-def test_a_relation_is_shown_with_its_two_entities(engine: Engine, client: TestClient) -> None:
-    link = engine.link("Checkout", "uses", "Redis", create=True)
-    found = document(client, f"/ui/record?id={id_of(link)}")
-    assert found["external"].text == "- Checkout --[uses]--> Redis\n"
-    assert {display_name(end) for end in found["external"].ends} == {"Checkout", "Redis"}
-
-
-# --- forms -----------------------------------------------------------------------------------------------------------
 
 
 def test_an_edit_writes_what_was_changed_and_nothing_else(engine: Engine, client: TestClient, hostile: str) -> None:
@@ -386,14 +372,3 @@ def test_a_record_of_the_personal_store_says_so_and_is_changed_there(
         assert reader.get([mine])[mine].text == "Always answer in Kelvin"
     post(client, f"/ui/forget?id={mine}", "record-forget", id=mine, word="forget")
     assert client.get(address).status_code == 404
-
-
-def test_a_piece_of_code_is_shown_as_it_is_now(tmp_path: Path) -> None:
-    (tmp_path / "shop").mkdir()
-    (tmp_path / "shop" / "cart.py").write_text('def total(items):\n    """<b>Sum</b>"""\n    return sum(items)\n')
-    opened = foveate.open(tmp_path / "shop", personal=False, code=True)
-    with opened as engine, TestClient(create_app(engine), base_url=BASE) as client:
-        found, html = page(client, "/ui/record?id=code:cart.py::total")
-    assert "return sum(items)" in found["external"].text
-    assert "&lt;b&gt;Sum" in html
-    assert 'href="/ui/code?q=cart.py"' in html

@@ -28,7 +28,7 @@ from foveate.clock import iso, now
 from foveate.errors import FoveateError, InputError
 from foveate.server.http.access import SIGN_IN, Authenticator, is_public
 from foveate.server.http.metrics import Metrics
-from foveate.server.http.responses import RequestRefused, error_response, problem_response
+from foveate.server.http.responses import ProblemResponse, RequestRefused, error_response
 
 log = logging.getLogger("foveate.http")
 
@@ -105,7 +105,7 @@ def _route(scope: Scope) -> str:
 def _internal_error(error: Exception) -> ASGIApp:
     if isinstance(error, RecursionError):
         return error_response(InputError("The input is nested too deeply."))
-    return problem_response(500, "Internal error. The log of the service has the details under this request's id.")
+    return ProblemResponse(500, "Internal error. The log of the service has the details under this request's id.")
 
 
 class AccessMiddleware:

@@ -13,6 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route
+from starlette.types import Receive, Scope, Send
 
 from foveate.errors import BudgetError, FoveateError, InputError, StoreError, near
 from foveate.operations.documents import SCHEMA_VERSION, plain
@@ -98,14 +99,25 @@ class RequestRefused(FoveateError):
         super().__init__(detail)
 
 
-def problem_response(
-    status: int, detail: str, *, type: str = "", headers: Mapping[str, str] | None = None, **more: object
-) -> Response:
-    """Return a problem document. `type` is the name of the error's class."""
-    title = HTTPStatus(status).phrase
-    document = {"type": f"urn:foveate:error:{type}" if type else "about:blank", "title": title, "status": status}
-    body = json.dumps({**document, "detail": detail, **more}, ensure_ascii=False, default=str)
-    return Response(body.encode("utf-8", "replace"), status, dict(headers or {}), PROBLEM_MEDIA_TYPE)
+class ProblemResponse(Response):
+    """A problem document. `type` is the name of the error's class.
+
+    The inspector puts a function into the scope of its requests that shows the document as a page instead.
+    """
+
+    media_type = PROBLEM_MEDIA_TYPE
+
+    def __init__(
+        self, status: int, detail: str, *, type: str = "", headers: Mapping[str, str] | None = None, **more: object
+    ) -> None:
+        urn = f"urn:foveate:error:{type}" if type else "about:blank"
+        self.document = {"type": urn, "title": HTTPStatus(status).phrase, "status": status, "detail": detail, **more}
+        body = json.dumps(self.document, ensure_ascii=False, default=str)
+        super().__init__(body.encode("utf-8", "replace"), status, dict(headers or {}))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        page: Callable[[ProblemResponse], Response] | None = scope.get("problem_page")
+        await (super().__call__ if page is None else page(self))(scope, receive, send)
 
 
 def error_response(error: FoveateError, wording: Callable[[str], str] = str) -> Response:
@@ -119,7 +131,7 @@ def error_response(error: FoveateError, wording: Callable[[str], str] = str) -> 
     if isinstance(error, StoreError) and error.status == HTTPStatus.SERVICE_UNAVAILABLE:
         headers.setdefault("Retry-After", RETRY_AFTER_S)
     name = "" if isinstance(error, RequestRefused) else type(error).__name__
-    return problem_response(error.status, wording(str(error)), type=name, headers=headers, **more)
+    return ProblemResponse(error.status, wording(str(error)), type=name, headers=headers, **more)
 
 
 def install_error_handlers(app: FastAPI) -> None:
@@ -139,13 +151,13 @@ def install_error_handlers(app: FastAPI) -> None:
         headers = dict(error.headers or {})
         if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
             headers["Allow"] = _allowed_methods(request)
-        return problem_response(error.status_code, detail, headers=headers)
+        return ProblemResponse(error.status_code, detail, headers=headers)
 
     async def validation_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
         problems = [f"{_place(part['loc'])}: {part['msg']}" for part in error.errors()]
         detail = "; ".join(problems)
-        return problem_response(HTTPStatus.UNPROCESSABLE_ENTITY, detail, type="InputError", problems=problems)
+        return ProblemResponse(HTTPStatus.UNPROCESSABLE_ENTITY, detail, type="InputError", problems=problems)
 
     app.add_exception_handler(FoveateError, foveate_error)
     app.add_exception_handler(HTTPException, http_error)

@@ -7,12 +7,10 @@ from typing import Any
 
 from foveate import __version__
 from foveate.engine import Engine
-from foveate.errors import FoveateError
 from foveate.project.project import locate_project
 from foveate.receipts.metrics import MAX_CONTEXTS
 from foveate.server.doctor import Findings, check_environment
 from foveate.server.inspector.page import Page, PageRequest
-from foveate.store.open import read_schema_status
 
 MAX_DAYS = 30
 
@@ -46,9 +44,7 @@ def health_page(request: PageRequest) -> dict[str, Any]:
         "problems": findings.problems,
         "warnings": findings.warnings,
         "facts": {name: str(value) for name, value in findings.facts.items() if value not in (None, "")},
-        "schema": _schema(engine) if owner else None,
         "stats": asdict(stats),
-        "vectors": asdict(engine.store.vectors()) if request.can_see_all else None,
         "full_check": full_check,
         "is_owner": owner,
         "version": __version__,
@@ -65,18 +61,6 @@ def _run_checks(engine: Engine, findings: Findings, full_check: bool) -> None:
     if engine.code.root is not None:
         more = check_environment(engine, locate_project(engine.code.root), engine.code.root)
         findings.add(more.facts, more.problems, more.warnings)
-
-
-def _schema(engine: Engine) -> dict[str, Any] | None:
-    """Return the schema version of the store and the one that this version of foveate expects."""
-    if engine.code.root is None:
-        return None
-    place = locate_project(engine.code.root)
-    try:
-        status = read_schema_status(place.database_url or place.store_file)
-    except FoveateError as error:
-        return {"version": None, "latest_version": None, "pending_migrations": [], "advice": str(error), "is_current": False}
-    return {**asdict(status), "advice": status.advice, "is_current": status.is_current}
 
 
 PAGES = (Page("health", "Health", health_page),)

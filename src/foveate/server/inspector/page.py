@@ -40,12 +40,6 @@ class PageRequest:
     def engine(self) -> Engine:
         return self.caller.engine
 
-    @property
-    def can_see_all(self) -> bool:
-        """Return whether the caller acts for every user and agent, and so may see figures of the whole project."""
-        principal = self.caller.principal
-        return principal.is_owner or (principal.scope.user is None and principal.scope.agent is None)
-
     def has_scope(self, scope: str) -> bool:
         return scope in self.caller.principal.scopes
 

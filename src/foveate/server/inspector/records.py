@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from foveate.code.records import CODE_ID_PREFIXES
 from foveate.engine import Engine
-from foveate.errors import NotFound
-from foveate.memory.relations import ends_of, load_relation
 from foveate.records.kinds import KINDS, LEARNED_FROM, OUTCOMES, kind_of
 from foveate.records.make import STATUSES, measure
 from foveate.records.render import display_name
@@ -71,10 +68,7 @@ def memory_page(request: PageRequest) -> dict[str, Any]:
 def record_page(request: PageRequest) -> dict[str, Any]:
     """Show a record: its text and fields, or its history, its links, or the contexts that showed it."""
     id, engine, tab = request.require("id", "record"), request.engine, request.choice("tab", TABS, "text")
-    try:
-        record = engine.get(id)
-    except NotFound:
-        return {"subject": id[:80], "record": None, "external": _external_item(engine, id)}
+    record = engine.get(id)
     engine.receipts.flush()  # contexts whose receipts are not written yet may have shown it
     view: dict[str, Any] = {}
     with engine.store.data.reader() as reader:
@@ -95,7 +89,6 @@ def record_page(request: PageRequest) -> dict[str, Any]:
         "record": record,
         "edit": _edit_form(record),
         "tab": tab,
-        "external": None,
         **view,
     }
 
@@ -132,36 +125,6 @@ def _edit_form(record: Record) -> dict[str, Any]:
         "outcomes": OUTCOMES,
         "kinds": [name for name in PROMOTABLE_KINDS if name != record.kind],
     }
-
-
-@dataclass(frozen=True, slots=True)
-class ExternalItem:
-    """An item that contexts show and that is not stored: a relation, a piece of code, a memory of another system."""
-
-    id: str
-    origin: str
-    text: str
-    path: str = ""
-    ends: tuple[Record, ...] = ()
-    """The two entities of a relation."""
-
-
-def _external_item(engine: Engine, id: str) -> ExternalItem:
-    with engine.store.data.reader() as reader:
-        relation = load_relation(reader, id)
-        ends = tuple(reader.get(ends_of(id)).values()) if relation else ()
-    if relation is not None:
-        origin = "A relation. It is made from the link between two entities and is not stored by itself."
-        return ExternalItem(id, origin, engine.store.data.render(relation), ends=ends)
-    if id.startswith("given_"):
-        raise NotFound(f"{id!r} is an extra text: it was passed with a call, and such texts are not stored.")
-    if ":" not in id:
-        raise NotFound(f"No record {id!r} in this scope. Search for its words.")
-    text = engine.expand(id)["content"]
-    if not id.startswith(CODE_ID_PREFIXES):
-        return ExternalItem(id, "Stored by another memory.", text)
-    path = id.partition(":")[2].partition("::")[0] if id.startswith(("code:", "file:")) else ""
-    return ExternalItem(id, "Read from the files of the project just now; not stored.", text, path)
 
 
 # --- deleting --------------------------------------------------------------------------------------------------------

@@ -6,10 +6,9 @@ that no script can read and no other site can use. Every form carries a key that
 
 from __future__ import annotations
 
-import gzip
 import hmac
-import json
 from collections.abc import Callable
+from functools import partial
 from hashlib import sha256
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -20,7 +19,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from foveate.server.http.access import SIGN_IN, UI, cookie_name, is_ui
-from foveate.server.http.responses import PROBLEM_MEDIA_TYPE, RequestRefused, problem_response
+from foveate.server.http.responses import ProblemResponse, RequestRefused
 from foveate.server.inspector.page import MAX_VALUES
 
 FORM_KEY_FIELD = "form"
@@ -111,35 +110,23 @@ class PageMiddleware:
             await self._app(scope, receive, send)
             return
         if is_cross_site_request(Headers(scope=scope)):
-            await problem_response(403, "Pages of other sites may only link here.", headers=HEADERS)(scope, receive, send)
+            await ProblemResponse(403, "Pages of other sites may only link here.", headers=HEADERS)(scope, receive, send)
             return
-        problem_start: list[Message] = []
-        body = bytearray()
+        scope["problem_page"] = partial(self._page, scope)
 
-        async def send_or_hold(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                headers.update(HEADERS)
-                if headers.get("content-type", "").startswith(PROBLEM_MEDIA_TYPE):
-                    problem_start.append(message)
-                    return
-            elif problem_start:
-                body.extend(message.get("body", b""))
-                if not message.get("more_body", False):
-                    await self._page(scope, problem_start[0], bytes(body))(scope, receive, send)
-                return
+                MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
-        await self._app(scope, receive, send_or_hold)
+        await self._app(scope, receive, send_with_headers)
 
-    def _page(self, scope: Scope, start: Message, body: bytes) -> Response:
+    def _page(self, scope: Scope, problem: ProblemResponse) -> Response:
         """Return a problem as a page, or redirect a caller who is not signed in."""
-        headers = Headers(raw=start["headers"])
-        if start["status"] == 401 and scope["method"] in ("GET", "HEAD"):
-            return RedirectResponse(sign_in_path(scope), 303, HEADERS)
-        document = json.loads(gzip.decompress(body) if headers.get("content-encoding") == "gzip" else body)
-        kept = {name: headers[name] for name in ("allow", "retry-after", "x-request-id") if name in headers}
-        return HTMLResponse(self._render_problem(scope, document), start["status"], HEADERS | kept)
+        if problem.status_code == 401 and scope["method"] in ("GET", "HEAD"):
+            return RedirectResponse(sign_in_path(scope), 303)
+        kept = {name: value for name, value in problem.headers.items() if name in ("allow", "retry-after")}
+        return HTMLResponse(self._render_problem(scope, problem.document), problem.status_code, kept)
 
 
 def sign_in_path(scope: Scope) -> str:
