@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import replace
+from typing import NamedTuple
 
 from foveate.errors import NotFound, StoreError
 from foveate.pipeline.run import Run
@@ -35,6 +36,13 @@ MAX_SCANNED = 1000
 OpenReader = Callable[[Scope | None], AbstractContextManager[ProjectReader]]
 
 
+class _PendingNotes(NamedTuple):
+    """Notes that wait to be written, and the scope that they came from: it sees their receipt, and others may not."""
+
+    notes: Notes
+    scope: Scope
+
+
 class ReceiptWriter:
     """The receipts of one engine: those that wait to be written, and those in the store."""
 
@@ -42,9 +50,7 @@ class ReceiptWriter:
         self._store = store
         self._open_reader = open_reader
         self._pending: list[Run] = []
-        self._notes: dict[str, Notes] = {}
-        # The scope that each note came from. The scope that writes the notes may not see the receipts of other agents.
-        self._note_scopes: dict[str, Scope] = {}
+        self._notes: dict[str, _PendingNotes] = {}
         self._lock = threading.Lock()
         self._write_lock = threading.Lock()
         self._at_exit = _flush_at_exit(self)
@@ -76,14 +82,10 @@ class ReceiptWriter:
         with self._open_reader(None) as reader:
             scope = reader.scope
         with self._lock:
-            self._note_scopes.pop(context, None)  # so that it counts as new: the oldest are dropped below
-            self._note_scopes[context] = scope
-            self._notes[context] = self._notes.get(context, NO_NOTES).merge(notes)
-            # Both dictionaries are shared with the views of other scopes, so they are changed in place.
+            self._notes[context] = _PendingNotes(self._waiting_notes(context).merge(notes), scope)
+            # Changed in place, because the views of other scopes share the dictionary.
             for oldest in list(self._notes)[:-MAX_PENDING]:
                 del self._notes[oldest]
-            for oldest in list(self._note_scopes)[: -2 * MAX_PENDING]:
-                del self._note_scopes[oldest]
 
     def flush(self) -> None:
         """Write everything that waits. If the store cannot be written now, it waits on."""
@@ -108,11 +110,9 @@ class ReceiptWriter:
         """Write the notes on receipts that are in the store already. Notes on a dropped receipt are dropped."""
         with self._lock:
             waiting = {run.id for run in self._pending}
-            written = [id for id in self._notes if id not in waiting]
-        if not written:
-            return
+            notes = {id: pending for id, pending in self._notes.items() if id not in waiting}
         try:
-            bodies = {id: self._noted_body(id) for id in written}
+            bodies = {id: self._body(id, pending.scope) for id, pending in notes.items()}
         except StoreError:
             return
         for id, body in bodies.items():
@@ -123,33 +123,29 @@ class ReceiptWriter:
             receipt = unpack(body)
             self._write(_owner_of(receipt.request.scope), [receipt])
 
-    def _noted_body(self, id: str) -> bytes | None:
-        """Return the stored receipt that a note is about, read with the scope that the note came from."""
-        scope = self._note_scopes.get(id)
-        if scope is None:
-            return None
+    def _body(self, id: str, scope: Scope) -> bytes | None:
         with self._store.read(scope) as reader:
             return reader.receipt(id)
 
     def _write(self, owner: Scope, receipts: Sequence[Receipt]) -> bool:
         """Write receipts with their notes. Return False if the store cannot be written; the notes then wait on."""
         with self._lock:
-            new_notes = {receipt.id: self._notes.pop(receipt.id, NO_NOTES) for receipt in receipts}
+            new_notes = {receipt.id: self._notes.pop(receipt.id) for receipt in receipts if receipt.id in self._notes}
         try:
             with self._store.read(owner) as reader:
                 bodies = [reader.receipt(receipt.id) for receipt in receipts]
-            # The same context can be computed twice. Notes on its first receipt must not be lost.
-            old_notes = [unpack(body).notes if body else NO_NOTES for body in bodies]
-            with_notes = [
-                replace(receipt, notes=notes.merge(new_notes[receipt.id]))
-                for receipt, notes in zip(receipts, old_notes, strict=True)
-            ]
-            self._store.save_receipts(owner, [pack(receipt) for receipt in with_notes])
+            packed = []
+            for receipt, body in zip(receipts, bodies, strict=True):
+                # The same context can be computed twice. Notes on its first receipt must not be lost.
+                notes = unpack(body).notes if body else NO_NOTES
+                if receipt.id in new_notes:
+                    notes = notes.merge(new_notes[receipt.id].notes)
+                packed.append(pack(replace(receipt, notes=notes)))
+            self._store.save_receipts(owner, packed)
         except StoreError:
             with self._lock:
-                for id, notes in new_notes.items():
-                    if notes != NO_NOTES:
-                        self._notes[id] = notes.merge(self._notes.get(id, NO_NOTES))
+                for id, pending in new_notes.items():
+                    self._notes[id] = _PendingNotes(pending.notes.merge(self._waiting_notes(id)), pending.scope)
             return False
         return True
 
@@ -209,7 +205,11 @@ class ReceiptWriter:
         return [run for run in pending if _is_visible(run.request.scope, reader_scope)]
 
     def _with_notes(self, receipt: Receipt) -> Receipt:
-        return receipt.with_notes(self._notes.get(receipt.id, NO_NOTES))
+        return receipt.with_notes(self._waiting_notes(receipt.id))
+
+    def _waiting_notes(self, id: str) -> Notes:
+        pending = self._notes.get(id)
+        return NO_NOTES if pending is None else pending.notes
 
 
 def _owner_of(scope: Scope) -> Scope:
