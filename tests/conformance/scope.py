@@ -32,7 +32,7 @@ WALLS = (
 
 
 def receipt(id: str, *records: str, at: int = T0, session: str | None = None) -> StoredReceipt:
-    return StoredReceipt(id, at, zlib.compress(id.encode()), records, session, json.dumps({"id": id}))
+    return StoredReceipt(id, at, zlib.compress(id.encode()), session, json.dumps({"id": id}), records)
 
 
 def without_summary(id: str, at: int = T0) -> StoredReceipt:

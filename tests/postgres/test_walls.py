@@ -36,7 +36,7 @@ def fill_project(store: PostgresStore, project: str) -> str:
     one, two = (memory.add("entity", f"{name} of {project}", data={"name": name}).record for name in ("Redis", "Postgres"))
     memory.link(one.id, "near", two.id)
     memory.edit(one.id, salience=0.9)
-    store.save_receipts(Scope(project), [StoredReceipt(f"ctx_{project}", now(), b"body", (one.id,))])
+    store.save_receipts(Scope(project), [StoredReceipt(f"ctx_{project}", now(), b"body", shown_ids=(one.id,))])
     return one.id
 
 

@@ -105,7 +105,7 @@ def test_an_export_can_be_read_while_the_same_store_is_written() -> None:
 @pytest.mark.parametrize(("body", "line"), [(b"x" * 300, None), (b"x" * 100, "é" * 100)])
 def test_receipts_beyond_the_maximum_size_are_deleted_oldest_first(tmp_path: Path, body: bytes, line: str | None) -> None:
     store, scope = SQLiteStore(tmp_path / "state.db", retention=Retention(receipt_mb=1000 / 2**20)), Scope("main")
-    store.save_receipts(scope, [StoredReceipt(f"ctx_{n}", n, body, (f"note_{n}",), summary=line) for n in range(5)])
+    store.save_receipts(scope, [StoredReceipt(f"ctx_{n}", n, body, None, line, (f"note_{n}",)) for n in range(5)])
     with store.read(scope) as reader:
         assert [stored.id for stored in reader.receipts(10)] == ["ctx_4", "ctx_3", "ctx_2"]
         assert reader.receipts(10, "note_1") == []

@@ -29,7 +29,7 @@ from foveate.store.sql.rows import from_row
 from foveate.store.sqlite import vectors
 from foveate.store.sqlite.store import SQLiteStore
 from foveate.store.sqlite.vectors import InMemoryVectorSearch, quantize
-from foveate.store.vectors import MAX_SUPERSEDED_HITS, VectorGroup, VectorView, best_hits, pack
+from foveate.store.vectors import MAX_SUPERSEDED_HITS, VectorView, best_hits, pack
 from foveate.testing import embedder
 from foveate.types import TRUST, Filters, Record, Scope
 from property_settings import examples
@@ -383,8 +383,8 @@ def test_cached_segments_stay_within_max_bytes_except_the_one_in_use(tmp_path: P
         with store._connections.transaction("begin") as database:
             number = database.fetch_all("project", {"name": project})[0][0]
             within = dict.fromkeys(("user", "agent", "session", "task", *FILTERS))
-            view = VectorView(database.fetch_all, number, 1, within)
-            return len(search.nearest(view, vector("cached pages"), [VectorGroup(None, 3)])[0])
+            view = VectorView(database.fetch_all, number, 1, {}, within)
+            return len(search.nearest(view, vector("cached pages"), [SearchGroup((), 3)])[0])
 
     assert [asked(project) for project in ("alpha", "alpha", "beta", "alpha")] == [1, 1, 1, 1]
     assert read_rows == [1, 1, 1]

@@ -63,9 +63,9 @@ def pack(receipt: Receipt) -> StoredReceipt:
         receipt.id,
         receipt.created,
         _compress(receipt),
-        tuple(dict.fromkeys(shown_ids)),
         receipt.request.scope.session,
         _dump(summary_to_json(summary_of(receipt))),
+        tuple(dict.fromkeys(shown_ids)),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Sequence
 from itertools import chain
 
@@ -28,11 +29,7 @@ class ChainedReader:
         return self._readers[0].secret
 
     def get(self, ids: Sequence[str]) -> dict[str, Record]:
-        records: dict[str, Record] = {}
-        # In reverse, so that the first reader's records replace those of the others.
-        for reader in reversed(self._readers):
-            records |= reader.get(ids)
-        return records
+        return dict(ChainMap(*(reader.get(ids) for reader in self._readers)))
 
     def by_key(self, key: str) -> Record | None:
         return next((record for reader in self._readers if (record := reader.by_key(key))), None)
@@ -44,10 +41,7 @@ class ChainedReader:
         return list(dict.fromkeys(term for reader in self._readers for term in reader.terms_with_prefix(prefixes)))
 
     def idf(self, terms: Sequence[str]) -> dict[str, float]:
-        weights: dict[str, float] = {}
-        for reader in reversed(self._readers):
-            weights |= reader.idf(terms)
-        return weights
+        return dict(ChainMap(*(reader.idf(terms) for reader in self._readers)))
 
     def search(self, query: Query, groups: Sequence[SearchGroup]) -> list[list[Hit]]:
         answers = [reader.search(query, groups) for reader in self._readers]
@@ -75,10 +69,7 @@ class ChainedReader:
         return sorted(records, key=lambda record: (-record.salience, -record.created))[:limit]
 
     def entities_by_name(self, names: Sequence[str]) -> dict[str, Record]:
-        entities: dict[str, Record] = {}
-        for reader in reversed(self._readers):
-            entities |= reader.entities_by_name(names)
-        return entities
+        return dict(ChainMap(*(reader.entities_by_name(names) for reader in self._readers)))
 
     def session_neighbors(
         self, ids: Sequence[str], kinds: Sequence[str], max_distance: int, filters: Filters

@@ -124,10 +124,10 @@ class StoredReceipt:
     id: str
     created: int
     body: bytes
-    shown_ids: tuple[str, ...] = ()
-    """Ids of the records that the context showed."""
     session: str | None = None
     summary: str | None = None
+    shown_ids: tuple[str, ...] = ()
+    """Ids of the records that the context showed. They are written, and not read again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from foveate.store.protocol import SearchGroup
+
 MAX_SUPERSEDED_HITS = 10
 """Superseded and disputed hits that a search returns in addition to its limit, so that a receipt can name the record that
 overruled them. They do not count towards the limit: an outdated record must never crowd out a current one."""
@@ -30,19 +32,12 @@ class VectorView:
     project: int
     namespace_id: int
     """Number of the embedding namespace: the vectors of one embedder at one dimension."""
+    kind_codes: Mapping[str, int]
+    """The code of each kind that the store has ever stored."""
     filter_params: Mapping[str, Any] = field(default_factory=dict)
     """Parameters of the scope and the filters for the queries."""
     has_uncommitted_writes: bool = False
     """The transaction sees its own writes. A search must not cache them for others: they may be rolled back."""
-
-
-@dataclass(frozen=True, slots=True)
-class VectorGroup:
-    """One group of a search: the best `limit` records of these kinds."""
-
-    kinds: Mapping[str, int] | None
-    """Kinds by name, with the code that the store gave them; None searches every kind."""
-    limit: int
 
 
 class VectorHit(NamedTuple):
@@ -57,7 +52,7 @@ class VectorHit(NamedTuple):
 class VectorSearch(Protocol):
     """Exact vector search in one database."""
 
-    def nearest(self, view: VectorView, vector: Sequence[float], groups: Sequence[VectorGroup]) -> list[list[VectorHit]]:
+    def nearest(self, view: VectorView, vector: Sequence[float], groups: Sequence[SearchGroup]) -> list[list[VectorHit]]:
         """Return for each group `best_hits` of all records that are visible and pass the filters."""
         ...
 

@@ -9,8 +9,9 @@ import json
 import struct
 from collections.abc import Sequence
 
+from foveate.store.protocol import SearchGroup
 from foveate.store.sql.write import WriteTransaction
-from foveate.store.vectors import MAX_SUPERSEDED_HITS, VectorGroup, VectorHit, VectorView, best_hits
+from foveate.store.vectors import MAX_SUPERSEDED_HITS, VectorHit, VectorView, best_hits
 
 EXTRA_CANDIDATES = 50
 """Candidates of the first query beyond twice the largest limit. They nearly always suffice, so that filters are tested on
@@ -20,7 +21,7 @@ these few records instead of on all."""
 class PgVectorSearch:
     """A `VectorSearch` in SQL."""
 
-    def nearest(self, view: VectorView, vector: Sequence[float], groups: Sequence[VectorGroup]) -> list[list[VectorHit]]:
+    def nearest(self, view: VectorView, vector: Sequence[float], groups: Sequence[SearchGroup]) -> list[list[VectorHit]]:
         params = {
             "project": view.project,
             "space": view.namespace_id,
@@ -36,7 +37,7 @@ class PgVectorSearch:
         short = [n for n, group in enumerate(groups) if sum(hit.is_current for hit in hits[n]) < group.limit]
         if short:
             # Too few candidates passed the filters. The second query filters first, and scores all records that remain.
-            requests = [(n, groups[n].limit, None if (kinds := groups[n].kinds) is None else list(kinds)) for n in short]
+            requests = [(n, groups[n].limit, groups[n].kinds or None) for n in short]
             rows = view.rows("nearest_matching", {**params, "groups": json.dumps(requests)})
             for n in short:
                 hits[n] = best_hits((VectorHit(*row[1:]) for row in rows if row[0] == n), groups[n].limit)
@@ -57,9 +58,9 @@ class PostgresWriteTransaction(WriteTransaction):
         return _vector_literal(vector)
 
 
-def _hits_of(group: VectorGroup, rows: Sequence[tuple[int | None, float, bool, str, int]]) -> list[VectorHit]:
+def _hits_of(group: SearchGroup, rows: Sequence[tuple[int | None, float, bool, str, int]]) -> list[VectorHit]:
     """Return the best hits of a group among candidates. A candidate that did not pass the filters has no doc."""
-    passed = (row for row in rows if row[0] is not None and (group.kinds is None or row[3] in group.kinds))
+    passed = (row for row in rows if row[0] is not None and (not group.kinds or row[3] in group.kinds))
     return best_hits((VectorHit(*row[:3]) for row in passed), group.limit)  # type: ignore[arg-type]
 
 

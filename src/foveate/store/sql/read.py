@@ -9,7 +9,6 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import starmap
 from typing import Any
 
 from foveate.clock import iso
@@ -24,7 +23,7 @@ from foveate.store.sql.postings import record_postings
 from foveate.store.sql.rows import deserialize_record, filter_params, from_row
 from foveate.store.sql.search import LexicalSearch, add_vector_hits, best_first
 from foveate.store.sql.vectors import find_namespace
-from foveate.store.vectors import OpenVectorSearch, VectorGroup, VectorView
+from foveate.store.vectors import OpenVectorSearch, VectorView
 from foveate.types import NO_FILTERS, Change, Filters, Link, Record, Scope
 
 FALLBACK_SECRET = os.urandom(16).hex()
@@ -191,9 +190,9 @@ class ReadTransaction:
 
     def receipts(self, limit: int, record: str | None = None) -> list[StoredReceipt]:
         """Return the newest receipts, of the contexts that showed a record if it is given."""
-        if record is None:
-            return list(starmap(_stored_receipt, self._fetch("receipts", limit=limit)))
-        return list(starmap(_stored_receipt, self._fetch("receipts_with_record", limit=limit, record=record)))
+        shown_in = {} if record is None else {"record": record}
+        rows = self._fetch("receipts_with_record" if shown_in else "receipts", limit=limit, **shown_in)
+        return [StoredReceipt(*row) for row in rows]
 
     def receipt_summaries(self, limit: int, after: tuple[int, str] | None = None, session: str | None = None) -> list[str]:
         """Return the summaries of receipts, newest first: those after (created, id) of the last one of another page."""
@@ -309,22 +308,13 @@ class ReadTransaction:
         namespace = self._namespace() if query.vector is not None else None
         if query.vector is not None and namespace is not None:
             params = {**self._scope_params, **filter_params(query.filters)}
-            view = VectorView(self._db.fetch_all, self._project, namespace[0], params, self._has_writes)
             codes = self.index.kind_codes()
-            vector_groups = [
-                VectorGroup(
-                    {kind: codes[kind] for kind in group.kinds if kind in codes} if group.kinds else None, group.limit
-                )
-                for group in groups
-            ]
-            add_vector_hits(
-                self._open_vector_search(),
-                view,
-                query.vector,
-                vector_groups,
-                hits,
-                lambda docs: self._by_docs(docs, query.filters),
-            )
+            view = VectorView(self._db.fetch_all, self._project, namespace[0], codes, params, self._has_writes)
+
+            def load(docs: Sequence[int]) -> dict[int, Record]:
+                return self._by_docs(docs, query.filters)
+
+            add_vector_hits(self._open_vector_search(), view, query.vector, groups, hits, load)
         return [list(best_first(found).values()) for found in hits]
 
     def count_missing_vectors(self) -> int:
@@ -415,7 +405,3 @@ def _priority(record: Record) -> tuple[bool, float]:
 
 def _internal_kinds() -> dict[str, str]:
     return {"internal_kinds": json.dumps(sorted(internal_kinds()))}
-
-
-def _stored_receipt(id: str, created: int, body: bytes, session: str | None, summary: str | None) -> StoredReceipt:
-    return StoredReceipt(id, created, body, session=session, summary=summary)

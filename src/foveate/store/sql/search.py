@@ -9,7 +9,7 @@ from foveate.store.protocol import Hit, Query, SearchGroup
 from foveate.store.sql import posting_blocks, query_plan, ranking
 from foveate.store.sql.index_reader import IndexReader, frequencies_by_field
 from foveate.store.sql.postings import PARTITIONS
-from foveate.store.vectors import MAX_SUPERSEDED_HITS, VectorGroup, VectorSearch, VectorView
+from foveate.store.vectors import MAX_SUPERSEDED_HITS, VectorSearch, VectorView
 from foveate.types import Filters, Record
 
 OVERFETCH_HITS = 50
@@ -157,7 +157,7 @@ def add_vector_hits(
     search: VectorSearch,
     view: VectorView,
     vector: Sequence[float],
-    groups: Sequence[VectorGroup],
+    groups: Sequence[SearchGroup],
     hits: Sequence[Hits],
     load_records: Callable[[Sequence[int]], dict[int, Record]],
 ) -> None:

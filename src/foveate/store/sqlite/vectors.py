@@ -11,14 +11,15 @@ from __future__ import annotations
 import json
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.store.vectors import VectorGroup, VectorHit, VectorView, best_hits
+from foveate.store.protocol import SearchGroup
+from foveate.store.vectors import VectorHit, VectorView, best_hits
 
 Array = NDArray[Any]
 
@@ -89,7 +90,7 @@ class VectorSegment:
     def merge(self, newer: VectorSegment) -> VectorSegment:
         """Return a segment with the vectors of a newer one. They replace the vectors of the same records."""
         if not len(newer.docs):
-            return VectorSegment(newer.last_change, self.docs, self.kinds, self.scale, self.error, self.blocks)
+            return replace(self, last_change=newer.last_change)
         error = self.error
         # New records have higher numbers than all before, so the search for replaced rows is seldom needed.
         if len(self.docs) and newer.docs.min() <= self.docs.max():
@@ -106,7 +107,7 @@ class VectorSegment:
     def restrict_to(self, docs: Array) -> VectorSegment:
         """Return a segment without the records that are not among these."""
         error = np.where(np.isin(self.docs, docs), self.error, np.float32(-np.inf))
-        return VectorSegment(self.last_change, self.docs, self.kinds, self.scale, error, self.blocks).compact()
+        return replace(self, error=error).compact()
 
     def compact(self) -> VectorSegment:
         """Return a segment without dead rows if they are at least a quarter, otherwise this one.
@@ -152,7 +153,7 @@ class InMemoryVectorSearch:
         self._lock = Lock()
         self._update_locks: defaultdict[tuple[int, int], Lock] = defaultdict(Lock)
 
-    def nearest(self, view: VectorView, vector: Sequence[float], groups: Sequence[VectorGroup]) -> list[list[VectorHit]]:
+    def nearest(self, view: VectorView, vector: Sequence[float], groups: Sequence[SearchGroup]) -> list[list[VectorHit]]:
         segment = self.segment(view)
         query_vector = np.asarray(vector, "f8")
         bounds = segment.upper_bounds(query_vector)
@@ -238,8 +239,7 @@ def _read_changes(view: VectorView, cached: VectorSegment, last_change: int, las
 def _concat_segments(parts: Sequence[VectorSegment], last_change: int) -> VectorSegment:
     """Return one segment of parts that have no record in common."""
     if not parts:
-        empty = EMPTY_SEGMENT
-        return VectorSegment(last_change, empty.docs, empty.kinds, empty.scale, empty.error, ())
+        return replace(EMPTY_SEGMENT, last_change=last_change)
     columns = zip(*((part.docs, part.kinds, part.scale, part.error, part.blocks[0]) for part in parts), strict=True)
     docs, kinds, scale, error, vectors = (np.concatenate(column) for column in columns)
     return VectorSegment(last_change, docs, kinds, scale, error, (vectors,))
@@ -256,14 +256,14 @@ def _merge_blocks(blocks: tuple[Array, ...]) -> tuple[Array, ...]:
 
 
 def _search_segment(
-    view: VectorView, segment: VectorSegment, bounds: Array, query_vector: Array, group: VectorGroup
+    view: VectorView, segment: VectorSegment, bounds: Array, query_vector: Array, group: SearchGroup
 ) -> list[VectorHit]:
     """Return hits of a group that contain all of its nearest records.
 
     Records are scored in the order of their bounds, in rounds that double in size. If the filters let few records pass,
     the database lists those, and only they are scored from then on.
     """
-    unsorted = _candidate_rows(segment, bounds, group)
+    unsorted = _candidate_rows(view, segment, bounds, group)
     candidates, scored, width, sort_size = len(unsorted), 0, group.limit + EXTRA_CANDIDATES, INITIAL_SORTED_ROWS
     hits: list[VectorHit] = []
     queue, is_listed = unsorted[:0], False
@@ -284,13 +284,13 @@ def _search_segment(
     return hits
 
 
-def _candidate_rows(segment: VectorSegment, bounds: Array, group: VectorGroup) -> Array:
+def _candidate_rows(view: VectorView, segment: VectorSegment, bounds: Array, group: SearchGroup) -> Array:
     """Return the rows of a group's kinds that can have a similarity above 0."""
     if group.limit < 1:
         return np.empty(0, "i8")
     possible = bounds > 0
-    if group.kinds is not None:
-        possible &= np.isin(segment.kinds, list(group.kinds.values()))
+    if group.kinds:
+        possible &= np.isin(segment.kinds, [view.kind_codes[kind] for kind in group.kinds if kind in view.kind_codes])
     return np.flatnonzero(possible)
 
 
@@ -319,9 +319,9 @@ def _should_list_docs(view: VectorView, missing: int, pass_rate: float, candidat
     return LOOKUP_COST * missing / pass_rate > listed
 
 
-def _rows_that_pass(view: VectorView, segment: VectorSegment, rows: Array, group: VectorGroup) -> Array:
+def _rows_that_pass(view: VectorView, segment: VectorSegment, rows: Array, group: SearchGroup) -> Array:
     """Return the rows that pass the filters, or all rows if more than `MAX_LISTED_DOCS` records do."""
-    names = None if group.kinds is None else json.dumps(list(group.kinds))
+    names = json.dumps(group.kinds) if group.kinds else None
     params = {"project": view.project, "kinds": names, "limit": MAX_LISTED_DOCS + 1}
     docs = view.rows("matching_docs", {**view.filter_params, **params})
     if len(docs) > MAX_LISTED_DOCS:
