@@ -15,10 +15,6 @@ from urllib.parse import quote
 
 from foveate import Context, Engine, Filters, Scope, testing
 from foveate.clock import new_id
-from foveate.eval.datasets import load_suite
-from foveate.eval.record import record_case
-from foveate.eval.run import run
-from foveate.eval.systems import open_system
 from foveate.integrations.hooks.hosts import handle
 from foveate.records.kinds import KINDS
 from foveate.testing import FixedClock, counting_ids
@@ -29,7 +25,7 @@ START = "2026-01-05T09:00:00Z"
 SECRET = "for tests"
 
 SESSIONS = ("checkout-refactor", "claude-7f3a", 'o\'brien "night" </title> deploy/2026.json')
-"""The last one is hostile: quotes, a tag, a slash and the ending of a twin."""
+"""The last one is hostile: quotes, a tag, a slash and the ending of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +70,7 @@ def make(root: Path) -> Seeded:
     clock = FixedClock(START)
     with testing.engine(root, personal=False, clock=clock, ids=counting_ids(), secret=SECRET) as engine:
         seeding = Seeding(engine, clock)
-        for step in (_knowledge, _lives, _graph, _hostile, _tasks, _contexts, _sessions, _hooks, _forgotten, _evaluated):
+        for step in (_knowledge, _lives, _graph, _hostile, _tasks, _contexts, _sessions, _hooks, _forgotten):
             step(seeding)
             clock.tick(timedelta(days=4))
         _other_kinds(seeding)
@@ -361,11 +357,3 @@ def _forgotten(seeding: Seeding) -> None:
     assert id in {item.id for item in context.items}
     seeding.engine.forget(id)
     seeding.context(QUESTION, name="later", budget=6000)
-
-
-def _evaluated(seeding: Seeding) -> None:
-    """The context with feedback as a case, and a run of it beside a plain search."""
-    root = seeding.engine.code.root
-    record_case(seeding.engine, seeding.names["context"], root / "cases.jsonl", expected=[seeding.names["pinned"]])
-    for name in ("foveate", "fts5"):
-        run(load_suite("own"), open_system(name), root / "cases.jsonl", root / "eval-runs", budgets=(200, 800, 3200))

@@ -16,8 +16,7 @@ import foveate
 from foveate.agents import strategy_of
 from foveate.engine import Engine
 from foveate.server.http import create_app
-from foveate.server.inspector.comparison import MAX_CONTEXT_CHOICES
-from foveate.server.inspector.text_diff import MAX_SHOWN_LINES, diff_lines
+from foveate.server.inspector.comparison import MAX_CONTEXT_CHOICES, MAX_SHOWN_LINES, diff_lines
 
 HOSTILE = '<script>alert("redis")</script> | **bold** [link](javascript:alert(1)) that nobody wants before the others do'
 ESCAPED = "&lt;script&gt;alert(&#34;redis&#34;)"

@@ -21,7 +21,7 @@ from limits import RateLimitItem, parse
 from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from foveate.clock import iso, now
@@ -166,7 +166,7 @@ class BodyLimitMiddleware:
             return
         # The header saves reading a large body. It can be missing or wrong, so the bytes are counted as well.
         announced = Headers(scope=scope).get("content-length", "0")
-        body = None if announced.isdecimal() and int(announced) > self._max_body else await self._read(receive)
+        body = None if announced.isdecimal() and int(announced) > self._max_body else await self._read(scope, receive)
         if body is None:
             limit = f"The body has more than {self._max_body:,} bytes. Send it in parts."
             await error_response(RequestRefused(413, limit, Connection="close"))(scope, receive, send)
@@ -174,18 +174,14 @@ class BodyLimitMiddleware:
         scope["body"] = body
         await self._app(scope, _replay_body(body, receive), send)
 
-    async def _read(self, receive: Receive) -> bytes | None:
-        parts, size = [], 0
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":  # an incomplete body must not be processed
-                raise ClientDisconnect
-            parts.append(message.get("body", b""))
-            size += len(parts[-1])
-            if size > self._max_body:
+    async def _read(self, scope: Scope, receive: Receive) -> bytes | None:
+        """Return the body, or None if it is too large. Raises `ClientDisconnect` for an incomplete one."""
+        body = bytearray()
+        async for part in Request(scope, receive).stream():
+            body += part
+            if len(body) > self._max_body:
                 return None
-            if not message.get("more_body", False):
-                return b"".join(parts)
+        return bytes(body)
 
 
 def _replay_body(body: bytes, receive: Receive) -> Receive:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -12,7 +12,7 @@ from fastapi import FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Match, Route
+from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
 from foveate.errors import BudgetError, FoveateError, InputError, StoreError, near
@@ -171,14 +171,7 @@ def _place(location: Iterable[object]) -> str:
 
 def _allowed_methods(request: Request) -> str:
     """Return the methods of a path, for the header `Allow`."""
-    matching = [each for each in _routes(request.app.routes) if each.matches(request.scope)[0] is not Match.NONE]
+    # Starlette names those of the first route only: each method of a path is a route of its own here.
+    routes = [route for route in request.app.routes if isinstance(route, Route)]
+    matching = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
     return ", ".join(sorted({method for route in matching for method in route.methods or ()}))
-
-
-def _routes(routes: Iterable[BaseRoute]) -> Iterator[Route]:
-    """Yield every route, also those of included routers."""
-    for route in routes:
-        if isinstance(route, Route):
-            yield route
-        elif (router := getattr(route, "original_router", None)) is not None:
-            yield from _routes(router.routes)
