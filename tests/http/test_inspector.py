@@ -68,7 +68,7 @@ def test_a_context_shows_its_prompt_its_budget_and_its_items(client: TestClient,
     row = next(item for item in shown["items"] if item.id == hostile.id)
     assert (row.entry.kind, row.trust) == ("fact", "user")
     assert sum(row.score_parts.values()) == pytest.approx(row.entry.score, abs=1e-4)
-    budget = shown["budget"]
+    budget = shown["context"].budget
     assert budget.used + budget.free + budget.reserve == budget.total == 1000
     html = client.get("/ui/context", params={"id": "last"}).text
     assert f'id="text-{numbers[hostile.id]}"' in html
@@ -241,11 +241,11 @@ def test_pages_of_other_sites_may_link_here_and_no_more(client: TestClient) -> N
 
 def test_whoever_speaks_for_one_user_learns_nothing_of_the_others(guarded: Guarded) -> None:
     guarded.engine.add("fact", "Hers alone", user="alice")
-    hers = document(sign_in(guarded, user="alice"), "/ui/health")["stats"]["records"]
+    hers = document(sign_in(guarded, user="alice"), "/ui/health")["stats"].records
     client = sign_in(guarded, user="mallory")
-    before = document(client, "/ui/health")["stats"]["records"]
+    before = document(client, "/ui/health")["stats"].records
     guarded.engine.add("fact", "Hers as well", user="alice")
-    assert document(client, "/ui/health")["stats"]["records"] == before != hers
+    assert document(client, "/ui/health")["stats"].records == before != hers
     assert document(client, "/ui/health")["facts"] == {}
     assert "Hers" not in [row.text for row in document(client, "/ui/memory?q=Hers")["records"]]
 

@@ -71,7 +71,7 @@ def test_the_map_is_ranked_for_the_query_and_nothing_is_stored(coding: Engine, c
     before = coding.store.stats().revision, len(coding.receipts.list())
     query = "Where is the bulk_discount computed?"
     shown, html = page(code_client, "/ui/code", params={"q": query})
-    assert shown["map"]["ranked"][0]["path"] == "shop/prices.py"
+    assert shown["map"]["ranked"][0].id == "map:shop/prices.py"
     assert shown["hits"]["definitions"][0]["qualified_name"] == "bulk_discount"
     assert (coding.store.stats().revision, len(coding.receipts.list())) == before
     assert shown["map"]["text"] == coding.code.map(query).text
@@ -89,10 +89,10 @@ def test_names_of_files_and_their_text_are_shown_as_text(code_client: TestClient
 def test_the_budget_is_that_of_the_map(code_client: TestClient) -> None:
     shown, html = page(code_client, "/ui/code", params={"q": "the total price with its discount, and evil", "budget": "20"})
     assert shown["map"]["tokens"] <= shown["map"]["total"] == 20
-    lost = [entry for entry in shown["map"]["ranked"] if not entry["kept"]]
+    lost = [entry for entry in shown["map"]["ranked"] if not entry.is_kept]
     assert lost
-    assert all(entry["needs_tokens"] > 0 for entry in lost)
-    assert f"left out, +{lost[0]['needs_tokens']} tokens" in html
+    assert all(entry.needs_tokens > 0 for entry in lost)
+    assert f"left out, +{lost[0].needs_tokens} tokens" in html
 
 
 def test_what_is_not_indexed_is_listed_by_reason(coding: Engine, code_client: TestClient, repository: Path) -> None:
@@ -104,10 +104,10 @@ def test_what_is_not_indexed_is_listed_by_reason(coding: Engine, code_client: Te
         (repository / f"{n}.png").write_bytes(b"\0")
     coding.code.workspace.refresh()
     locks = document(code_client, "/ui/code?reason=lock+file")["skipped"]
-    assert [one["path"] for one in locks["paths"]] == ["package-lock.json"]
+    assert [one.path for one in locks["paths"]] == ["package-lock.json"]
     first = document(code_client, "/ui/code?reason=binary")["skipped"]
     second = document(code_client, "/ui/code", params={"reason": "binary", "after": first["next"]})["skipped"]
-    assert first["number"] == PATHS_PER_PAGE + 1 == len({one["path"] for one in first["paths"] + second["paths"]})
+    assert first["number"] == PATHS_PER_PAGE + 1 == len({one.path for one in first["paths"] + second["paths"]})
     assert second["next"] is None
 
 

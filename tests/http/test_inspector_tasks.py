@@ -37,11 +37,11 @@ def test_without_a_task_the_page_says_how_to_plan_one(client: TestClient) -> Non
 
 def test_tasks_are_listed_with_what_they_wait_for(plan: Engine, client: TestClient) -> None:
     document, shown = page(client, "/ui/tasks")
-    rows = {task["key"]: task for task in document["tasks"]}
+    rows = {row["task"].key: row for row in document["tasks"]}
     assert list(rows) == ["evil", "ship", "rotate", "store"], "newest first"
-    assert [other["name"] for other in rows["ship"]["waits_for"]] == ["Rotate"]
-    rotate = rows["rotate"]
-    assert (rotate["status"], rotate["ready"], rows["store"]["handoff"]["parsed"]) == ("open", True, "as written")
+    assert [other.name for other in rows["ship"]["waits_for"]] == ["Rotate"]
+    rotate = rows["rotate"]["task"]
+    assert (rotate.status, rotate.ready, rows["store"]["handoff"]["parsed"]) == ("open", True, "as written")
     assert "○</span> open, ready" in shown
     assert HOSTILE not in shown
     assert html.escape(HOSTILE[:20], quote=True).replace("&#x27;", "&#39;") in shown
@@ -53,7 +53,7 @@ def test_tasks_are_a_tree_of_parts_with_claims(plan: Engine, client: TestClient)
     plan.tasks.push("Ship version 2")
     plan.tasks.claim("rotate", agent="developer")
     document, shown = page(client, "/ui/tasks")
-    rows = {task["key"] or task["name"]: task for task in document["tasks"]}
+    rows = {row["task"].key or row["task"].name: row for row in document["tasks"]}
     assert {name: row["depth"] for name, row in rows.items() if row["depth"]} == {"part1": 1, "detail": 2, "part2": 1}
     order = list(rows)
     assert order.index("detail") == order.index("part1") + 1
@@ -61,15 +61,15 @@ def test_tasks_are_a_tree_of_parts_with_claims(plan: Engine, client: TestClient)
     assert [name for name, row in rows.items() if row["is_current"]] == ["Ship version 2"]
     assert rows["rotate"]["agents"] == ["developer"]
     (claim,) = document["claims"]
-    assert (claim["agent"], claim["name"]) == ("developer", "Rotate")
-    assert f"/ui/context?id={claim['context_id']}&amp;agent=developer" in shown
+    assert (claim.agent, claim.task.name) == ("developer", "Rotate")
+    assert f"/ui/context?id={claim.context_id}&amp;agent=developer" in shown
     assert shown.count("current goal") == 1
 
 
 @pytest.mark.parametrize(("status", "keys"), [("completed", ["store"]), ("ready", ["rotate"]), ("failed", [])])
 def test_tasks_of_one_status(plan: Engine, client: TestClient, status: str, keys: list[str]) -> None:
     document, shown = page(client, f"/ui/tasks?status={status}")
-    assert [task["key"] for task in document["tasks"]] == keys
+    assert [row["task"].key for row in document["tasks"]] == keys
     assert document["counts"] == {
         "all": 4, "open": 2, "active": 0, "blocked": 1, "completed": 1, "failed": 0, "ready": 1,
     }  # fmt: skip
@@ -81,7 +81,7 @@ def test_long_plans_are_paged(plan: Engine, client: TestClient) -> None:
         plan.tasks.add(f"Step {n}", key=f"s{n}", depends_on=[f"s{n - 1}"] if n else [])
     first, shown = page(client, "/ui/tasks?limit=10")
     second, _ = page(client, f"/ui/tasks?limit=10&after={first['next']}")
-    keys = {task["key"] for task in first["tasks"] + second["tasks"]}
+    keys = {row["task"].key for row in first["tasks"] + second["tasks"]}
     assert len(keys) == 20, "no task is on both pages"
     assert 'rel="next"' in shown
 
@@ -89,7 +89,7 @@ def test_long_plans_are_paged(plan: Engine, client: TestClient) -> None:
 def test_handoffs_that_were_not_read_as_written_are_marked_with_what_was_wrong(plan: Engine, client: TestClient) -> None:
     plan.tasks.handoff("rotate", BROKEN)
     plan.tasks.handoff("ship", HOSTILE)
-    found = {one["task"]["name"]: one for one in page(client, "/ui/tasks")[0]["problem_handoffs"]}
+    found = {one["task"].name: one for one in page(client, "/ui/tasks")[0]["problem_handoffs"]}
     assert {name: one["parsed"] for name, one in found.items()} == {"Rotate": "repaired", "Ship": "unreadable"}
     document, shown = page(client, "/ui/task?id=rotate")
     (handoff,) = document["handoffs"]
@@ -106,13 +106,13 @@ def test_a_task_shows_what_is_around_it_and_what_came_of_it(plan: Engine, client
     plan.tasks.claim("rotate", agent="developer")
     document, shown = page(client, "/ui/task?id=store")
     assert document["task"]["result"] == "Redis it is"
-    assert [one["name"] for one in document["waits_for_it"]] == ["Rotate"]
+    assert [one.name for one in document["waits_for_it"]] == ["Rotate"]
     assert [one.text for one in document["learned"]] == ["One Redis for all"]
-    assert [one["id"] for one in document["contexts"]] == [context.id]
+    assert [one.id for one in document["contexts"]] == [context.id]
     for part in ("a decision is kept", "One Redis for all", f"/ui/context?id={context.id}", "tab=history"):
         assert part in shown
     document, shown = page(client, f"/ui/task?id={plan.tasks.get('rotate').id}")
-    assert [claim["agent"] for claim in document["claims"]] == ["developer"]
+    assert [claim.agent for claim in document["claims"]] == ["developer"]
     assert [one["name"] for one in document["dependencies"]] == ["Choose a store"]
     assert "src/tokens.py: modify" in shown
 

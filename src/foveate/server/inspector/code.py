@@ -8,7 +8,6 @@ from typing import Any
 from foveate.code.snapshot import CodeSnapshot
 from foveate.engine.code import MAP_PROFILE, MAP_QUERY
 from foveate.operations import documents
-from foveate.receipts.parts import AnyCandidate
 from foveate.server.http.responses import encode_cursor
 from foveate.server.inspector.page import Page, PageRequest
 
@@ -39,29 +38,17 @@ def _indexed_view(request: PageRequest, snapshot: CodeSnapshot, query: str, budg
     return {
         "state": "indexed",
         "query": query,
-        "index": {name: value for name, value in index.items() if name != "root"},
+        "index": index,
         "map": {
             "text": context.text,
             "tokens": context.tokens,
             "total": context.budget.total,
-            "ranked": [_ranked_file(entry) for entry in ranked[:MAX_RANKED]],
+            "ranked": ranked[:MAX_RANKED],
             "more": max(0, len(ranked) - MAX_RANKED),
         },
         "hits": documents.code_hits(query, snapshot.search(query, MAX_HITS, MAX_HITS)) if query else None,
         "skipped": _skipped(request, snapshot, index["aside"]),
         "notes": list(dict.fromkeys((*snapshot.notes, *context.warnings))),
-    }
-
-
-def _ranked_file(entry: AnyCandidate) -> dict[str, Any]:
-    return {
-        "path": entry.id.removeprefix("map:"),
-        "score": entry.score,
-        "kept": entry.is_kept,
-        "level": entry.level if entry.is_kept else "",
-        "tokens": entry.tokens if entry.is_kept else None,
-        "needs_tokens": 0 if entry.is_kept else entry.needs_tokens,
-        "sentence": str(entry),
     }
 
 
@@ -78,7 +65,7 @@ def _skipped(request: PageRequest, snapshot: CodeSnapshot, reasons: Mapping[str,
     return {
         "reason": reason,
         "reasons": dict(reasons),
-        "paths": [{"path": one.path, "reason": one.reason} for one in found[start : start + PATHS_PER_PAGE]],
+        "paths": found[start : start + PATHS_PER_PAGE],
         "number": len(found),
         "next": encode_cursor(start + PATHS_PER_PAGE) if len(found) > start + PATHS_PER_PAGE else None,
     }

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any, get_args
 
-from foveate.clock import iso
 from foveate.engine import Engine
 from foveate.engine.engine import view_of
 from foveate.errors import BudgetError, InputError, NotFound, ProfileError, SourceError
@@ -19,7 +18,7 @@ from foveate.receipts.replay import prompt_of
 from foveate.receipts.summary import summary_of
 from foveate.records.render import display_name
 from foveate.server.inspector.candidate_rows import CandidateRow, candidate_rows, features
-from foveate.server.inspector.contexts import context_header, context_view, receipt_of
+from foveate.server.inspector.contexts import context_view, receipt_of
 from foveate.server.inspector.page import Page, PageRequest
 from foveate.types import Reason
 
@@ -46,7 +45,7 @@ def left_out_page(request: PageRequest) -> dict[str, Any]:
     shown = rows[(page - 1) * limit : page * limit]
     return {
         "subject": f"Left out: {receipt.request.query[:60]}",
-        "context": context_header(receipt),
+        "context": receipt,
         "summary": summary(receipt),
         "reasons": dict(Counter(entry.reason for entry in receipt.left_out).most_common()),
         "reason": reason,
@@ -143,12 +142,10 @@ def compare_page(request: PageRequest) -> dict[str, Any]:
         latest = [*latest, summary_of(before)]
     return {
         "subject": f"Compare: {after.request.query[:60]}",
-        "context": context_header(after),
-        "before": before and context_header(before),
-        "choices": [
-            {"id": line.id, "created": iso(line.created), "query": line.query} for line in latest if line.id != after.id
-        ],
-        "diff": before and _diff_view(request, before, after),
+        "context": after,
+        "before": before,
+        "choices": [line for line in latest if line.id != after.id],
+        **_differences(request, before, after),
     }
 
 
@@ -160,21 +157,15 @@ def _previous_context(engine: Engine, receipt: Receipt) -> Receipt | None:
     return engine.receipts.get(found[0].id) if found else None
 
 
-def _diff_view(request: PageRequest, before: Receipt, after: Receipt) -> dict[str, Any]:
+def _differences(request: PageRequest, before: Receipt | None, after: Receipt) -> dict[str, Any]:
+    if before is None:
+        return {"diff": None}
     diff = request.engine.receipts.diff(before, after)
-    view = {
-        "tokens": diff.tokens,
-        "same_prefix": diff.same_prefix,
+    return {
+        "diff": diff,
         "items": changed_items(request, before, after, diff),
-        "budgets": [before.budget, after.budget],
-        "shared_prefix": None,
-        "text": None,
-        "unread": list(diff.unread),
+        "text": diff_lines(*diff.texts) if diff.texts else None,
     }
-    if diff.texts and diff.shared_prefix:
-        first, second = diff.texts
-        view |= {"shared_prefix": {**asdict(diff.shared_prefix), "of": len(second)}, "text": diff_lines(first, second)}
-    return view
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +262,7 @@ def try_page(request: PageRequest) -> dict[str, Any]:
     form = {"query": request.text("query"), "budget": request.integer("budget"), "profile": request.text("profile")}
     document = {
         "subject": f"Try changes: {start.request.query[:60]}",
-        "context": context_header(start),
+        "context": start,
         "form": form,
         "total": start.budget.total,
         "profiles": [each.name for each in profiles.list_profiles(request.engine.store.profile_dirs)],

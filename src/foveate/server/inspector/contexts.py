@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
-from foveate.clock import iso
 from foveate.receipts.codec import signals_to_json
 from foveate.receipts.receipt import Receipt
 from foveate.receipts.replay import Prompt
@@ -63,11 +62,7 @@ def session_page(request: PageRequest) -> dict[str, Any]:
 def context_page(request: PageRequest) -> dict[str, Any]:
     """Show a context: the prompt, the budget, and its items."""
     receipt = receipt_of(request)
-    return context_view(request, receipt, _prompt(request, receipt))
-
-
-def _prompt(request: PageRequest, receipt: Receipt) -> Prompt:
-    return request.engine.receipts.replay(receipt).prompt
+    return context_view(request, receipt, request.engine.receipts.replay(receipt).prompt)
 
 
 def receipt_of(request: PageRequest, name: str = "id") -> Receipt:
@@ -84,31 +79,12 @@ def context_view(
     items = _in_prompt_order(candidate_rows(request.engine, receipt, kept, external_records), prompt)
     return {
         "subject": f"Context: {receipt.request.query[:60]}",
-        "context": context_header(receipt),
-        "budget": receipt.budget,
+        "context": receipt,
         "prompt": _prompt_view(prompt, items),
         "items": items,
         "features": features(items),
         "left_out": dict(Counter(entry.reason for entry in receipt.left_out).most_common()),
-        "sources": receipt.sources,
         "signals": {name: value for name, value in signals_to_json(receipt.signals).items() if value},
-    }
-
-
-def context_header(receipt: Receipt) -> dict[str, Any]:
-    """Return the request of a context and what identifies it."""
-    return {
-        "id": receipt.id,
-        "created": iso(receipt.created),
-        "query": receipt.request.query,
-        "profile": receipt.profile.name,
-        "counter": receipt.request.counter,
-        "scope": {level: name for level, name in asdict(receipt.request.scope).items() if name},
-        "ms": receipt.ms,
-        "prefix": receipt.prefix,
-        "warnings": receipt.warnings,
-        "forgotten": receipt.forgotten,
-        "left_out": sum(1 for _ in receipt.left_out),
     }
 
 

@@ -12,11 +12,11 @@ from foveate.receipts.codec import unpack
 from foveate.receipts.receipt import Receipt
 from foveate.receipts.summary import summary_of
 from foveate.records.kinds import DEPENDS_ON, HANDOFF_OF, TASK_STATES
-from foveate.records.render import display_name, part_of_task
+from foveate.records.render import part_of_task
 from foveate.server.http.responses import encode_cursor
 from foveate.server.inspector.page import Page, PageRequest
 from foveate.store.protocol import Reader
-from foveate.tasks.task import Task, state_of, views
+from foveate.tasks.task import Task, views
 from foveate.types import NO_FILTERS, Record
 
 MAX_TASKS = 1000
@@ -43,19 +43,21 @@ def tasks_page(request: PageRequest) -> dict[str, Any]:
     status = request.choice("status", (*TASK_STATES, READY_STATE))
     (start,) = request.cursor(int) or (0,)
     start = max(0, start)
-    claims = [documents.claim(claim) for claim in engine.tasks.claims()]
+    claims = engine.tasks.claims()
     current = engine.tasks.current()
     with engine.store.data.reader() as reader:
         tasks = views(reader, reader.recent(["task"], MAX_TASKS, NO_FILTERS))
         rows = [(task, 0) for task in tasks if _has_status(task, status)] if status else list(_tree(tasks))
         page = rows[start : start + limit]
-        labels = _labels(reader, tasks, page, [claim["task"] for claim in claims])
+        named = {task.id: task for task in tasks}
+        others = {id for task, _ in page for id in task.waiting_for} - named.keys()
+        named |= {task.id: task for task in _tasks(reader, others)}
         handoffs = _handoffs(reader, [task.id for task, _ in page])
         problem_handoffs = _problem_handoffs(reader)
         number = reader.count("task")
     agents: dict[str, list[str]] = defaultdict(list)
     for claim in claims:
-        agents[claim["task"]].append(claim["agent"])
+        agents[claim.task.id].append(claim.agent)
     counts = Counter(task.status for task in tasks)
     return {
         "counts": {
@@ -67,19 +69,16 @@ def tasks_page(request: PageRequest) -> dict[str, Any]:
         "status": status,
         "tasks": [
             {
-                **labels[task.id],
+                "task": task,
                 "depth": depth,
-                "key": task.record.key,
-                "ready": task.ready,
                 "is_current": current is not None and task.id == current.id,
-                "waits_for": [labels[id] for id in task.waiting_for if id in labels],
+                "waits_for": [named[id] for id in task.waiting_for if id in named],
                 "agents": agents[task.id],
                 "handoff": _handoff_view(handoffs[task.id][0]) if handoffs[task.id] else None,
-                "updated": iso(task.record.updated),
             }
             for task, depth in page
         ],
-        "claims": [{**claim, "name": labels.get(claim["task"], {}).get("name", claim["task"])} for claim in claims],
+        "claims": claims,
         "problem_handoffs": problem_handoffs,
         "next": encode_cursor(start + limit) if len(rows) > start + limit else None,
     }
@@ -104,18 +103,8 @@ def _tree(tasks: Sequence[Task]) -> Iterator[tuple[Task, int]]:
         stack += [(by_id[id], depth + 1) for id in reversed(task.children) if id in by_id]
 
 
-def _label(id: str, name: str, status: str) -> dict[str, str]:
-    return {"id": id, "name": name, "status": status}
-
-
-def _labels(
-    reader: Reader, tasks: Sequence[Task], page: Iterable[tuple[Task, int]], claimed: Iterable[str]
-) -> dict[str, dict[str, str]]:
-    """Return id, name and status of every task that the page names."""
-    labels = {task.id: _label(task.id, task.name, task.status) for task in tasks}
-    others = {id for task, _ in page for id in task.waiting_for if id not in labels} | (set(claimed) - labels.keys())
-    found = reader.get(list(others)) if others else {}
-    return labels | {id: _label(id, display_name(record), state_of(record)) for id, record in found.items()}
+def _tasks(reader: Reader, ids: Iterable[str]) -> list[Task]:
+    return views(reader, list(reader.get(list(ids)).values()))
 
 
 # --- handoffs --------------------------------------------------------------------------------------------------------
@@ -158,9 +147,8 @@ def _problem_handoffs(reader: Reader) -> list[dict[str, Any]]:
     latest = [_handoff_view(record) for record in reader.recent(["handoff"], MAX_HANDOFFS_READ, NO_FILTERS)]
     found = [handoff for handoff in latest if handoff["parsed"] != "as written"][:MAX_PROBLEM_HANDOFFS]
     task_of = {link.src: link.dst for link in reader.links([one["id"] for one in found], [HANDOFF_OF])} if found else {}
-    records = reader.get(list(task_of.values())) if task_of else {}
-    labels = {id: _label(id, display_name(record), state_of(record)) for id, record in records.items()}
-    return [{**handoff, "task": labels.get(task_of.get(handoff["id"], ""))} for handoff in found]
+    tasks = {task.id: task for task in _tasks(reader, task_of.values())}
+    return [{**handoff, "task": tasks.get(task_of.get(handoff["id"], ""))} for handoff in found]
 
 
 # --- one task --------------------------------------------------------------------------------------------------------
@@ -173,20 +161,17 @@ def task_page(request: PageRequest) -> dict[str, Any]:
     engine.receipts.flush()  # a context whose receipt is not written yet may be for this task
     with engine.store.data.reader() as reader:
         handoffs = _handoffs(reader, [task.id])[task.id]
-        waiting = reader.get([link.src for link in reader.links([task.id], [DEPENDS_ON], incoming=True)])
+        waiting = _tasks(reader, [link.src for link in reader.links([task.id], [DEPENDS_ON], incoming=True)])
     with engine.store.data.project_reader() as project:
         receipts = [unpack(stored.body) for stored in project.receipts(MAX_CONTEXTS_READ, task.id)]
     return {
         "subject": f"Task: {task.name}"[:80],
         **documents.whole_task(engine, task),
-        "created": iso(task.record.created),
-        "updated": iso(task.record.updated),
-        "outcome": task.record.outcome,
         "texts": _specification_lines(task.record.data),
-        "waits_for_it": [_label(id, display_name(record), state_of(record)) for id, record in waiting.items()],
+        "waits_for_it": waiting,
         "handoffs": [{**_handoff_view(handoff), "summary": handoff.summary, "raw": handoff.text} for handoff in handoffs],
-        "claims": [documents.claim(claim) for claim in engine.tasks.claims(task=task)],
-        "contexts": [documents.context_summary(summary_of(receipt)) for receipt in receipts if _is_for(receipt, task.id)],
+        "claims": engine.tasks.claims(task=task),
+        "contexts": [summary_of(receipt) for receipt in receipts if _is_for(receipt, task.id)],
     }
 
 
