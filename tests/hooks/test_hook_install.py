@@ -18,8 +18,15 @@ from hypothesis import strategies as st
 from foveate.cli import cli
 from foveate.errors import InputError
 from foveate.integrations.hooks.program import HOSTS
-from foveate.integrations.install.config_edits import format_json, insert_block, merge, parse_json, remove_block
-from foveate.integrations.install.config_files import PLUGIN, split_settings
+from foveate.integrations.install.config_files import (
+    PLUGIN,
+    format_json,
+    insert_block,
+    merge,
+    parse_json,
+    remove_block,
+    split_settings,
+)
 from foveate.text.atomic_write import write_file
 
 SETTINGS = {

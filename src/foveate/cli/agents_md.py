@@ -105,7 +105,7 @@ def _is_one_line(text: str) -> bool:
 
 
 def _with_block(text: str, lines: list[str], name: str) -> str:
-    from foveate.integrations.install.config_edits import insert_block
+    from foveate.integrations.install.config_files import insert_block
 
     return insert_block(text, lines[1:-1], (BEGIN, END), name)
 

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from foveate.errors import InputError
-from foveate.integrations.install.config_edits import FIX_FILE
-from foveate.integrations.install.config_files import ConfigFile
+from foveate.integrations.install.config_files import FIX_FILE, ConfigFile
 from foveate.integrations.install.hosts import InstallPaths
 from foveate.project.locate import DIR_NAME
 from foveate.text.atomic_write import write_file
