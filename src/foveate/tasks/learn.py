@@ -134,21 +134,23 @@ def _records(data: ScopedStore, handoff: Mapping[str, Any], scope: Scope, proble
             problems.append(f"A {kind} was left out: {error}")
 
 
+LESSONS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
+    "patterns_discovered": ("pattern", "pattern", ("applies_to", "location")),
+    "gotchas": ("gotcha", "issue", ("severity", "workaround")),
+    "decisions": ("decision", "decision", ("rationale", "alternatives")),
+    "open_questions": ("question", "question", ("context", "recommendation", "blocking")),
+}
+"""By list of a handoff: the kind of its records, and the names of their text and their fields."""
+
+
 def _lessons(handoff: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Yield kind, text and fields of each thing that the handoff teaches."""
-    for entry in handoff["patterns_discovered"]:
-        applies_to = entry.get("applies_to") or []
-        values = {"tags": applies_to, "applies_to": applies_to, "location": entry.get("location")}
-        yield "pattern", entry["pattern"], _nonempty(values)
-    for entry in handoff["gotchas"]:
-        yield "gotcha", entry["issue"], _nonempty({name: entry.get(name) for name in ("severity", "workaround")})
-    for entry in handoff["decisions"]:
-        yield "decision", entry["decision"], _nonempty({name: entry.get(name) for name in ("rationale", "alternatives")})
-    for entry in handoff["open_questions"]:
-        values = {name: entry.get(name) for name in ("context", "recommendation", "blocking")}
-        yield "question", entry["question"], _nonempty(values)
-    for entry in (*handoff["files_created"], *handoff["files_modified"]):
-        yield "component", *_component(entry)
+    for name, (kind, text, fields) in LESSONS.items():
+        for entry in handoff[name]:
+            values = {field: entry.get(field) for field in fields}
+            yield kind, entry[text], _nonempty({**values, "tags": entry.get("applies_to")})
+    for file in (*handoff["files_created"], *handoff["files_modified"]):
+        yield "component", *_component(file)
 
 
 def _component(file: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
