@@ -95,8 +95,7 @@ class ExternalMemory(Source):
 
     def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> list[Candidate]:
         limit = max(request_.limit for request_ in requests)
-        answer = self.search_backend(context.request.query[:MAX_QUERY_CHARS], limit)
-        hits = self._hits(await_result(answer) if inspect.isawaitable(answer) else answer, limit)
+        hits = self._hits(_result(self.search_backend(context.request.query[:MAX_QUERY_CHARS], limit)), limit)
         request, out = context.request, []
         for rank, hit in enumerate(hits):
             record = self._record(hit, request.scope, request.now)
@@ -111,13 +110,9 @@ class ExternalMemory(Source):
 
     def recall(self, id: str, scope: Scope, now: int) -> Record:
         """Return one memory as its backend has it now."""
-
-        def fetch() -> Any:
-            answer = self.fetch_backend(id.removeprefix(f"{self.name}:"))
-            return await_result(answer) if inspect.isawaitable(answer) else answer
-
         try:
-            response = in_thread(fetch, self.name).result(timeout=self.deadline)
+            fetching = in_thread(lambda: _result(self.fetch_backend(id.removeprefix(f"{self.name}:"))), self.name)
+            response = fetching.result(timeout=self.deadline)
         except Exception as failure:  # foreign code, which may raise an error of its own for a missing memory
             if not type(failure).__name__.endswith("NotFoundError"):
                 reason = f"{type(failure).__name__}: {failure}".rstrip(": ")
@@ -282,6 +277,10 @@ class LangGraphStore(ExternalMemory):
             text = _text(item.value.get(self._field) if self._field else item.value)
             id, score = "/".join(quote(label, safe="") for label in labels), getattr(item, "score", None)
             yield MemoryHit(id=id, text=text, score=score, created=item.updated_at)
+
+
+def _result(answer: Any) -> Any:
+    return await_result(answer) if inspect.isawaitable(answer) else answer
 
 
 def _text(value: Any) -> str:

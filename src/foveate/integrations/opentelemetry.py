@@ -92,12 +92,10 @@ def _request_attributes(
     about = {
         ATTR_SESSION: options.get("session") or engine.scope.session,
         ATTR_AGENT: options.get("agent") or engine.scope.agent,
-        ATTR_QUERY: (args[0] if args else options.get("query")) if content and operation in _QUERY_OPERATIONS else None,
     }
+    if content and operation in ("compute_context", "search_memory"):
+        about[ATTR_QUERY] = args[0] if args else options.get("query")
     return {name: str(value) for name, value in about.items() if value}
-
-
-_QUERY_OPERATIONS = ("compute_context", "search_memory")
 
 
 def _set_result_attributes(span: Span, result: Any, content: bool) -> None:

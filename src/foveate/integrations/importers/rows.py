@@ -14,7 +14,7 @@ from hashlib import blake2b
 from typing import Any
 
 from foveate.clock import iso, millis
-from foveate.memory.messages import MAX_OUTPUT_CHARS, is_web_tool, shortened_output, without_private_parts
+from foveate.memory.messages import MAX_OUTPUT_CHARS, TRUST_OF_ROLE, is_web_tool, shortened_output, without_private_parts
 from foveate.text.format import truncate
 
 Lines = Iterable[tuple[int, str]]
@@ -177,7 +177,7 @@ def message_rows(role: str, text: str, *, key: str, session: str, time: int | No
     """Yield the row of a message, or none if it has no text. Without a key, its text makes one."""
     text = without_private_parts(text)
     if text:
-        trust = {"user": "user", "assistant": "agent"}.get(role, "tool")
+        trust = TRUST_OF_ROLE.get(role, "tool")
         text_key = f"words:{session}:{digest(role, ' '.join(text.split()))}"
         values = {"type": f"{role}_message", "key": key or text_key, "created": time, "trust": trust}
         yield ImportRow("event", text, values, session, text_key)

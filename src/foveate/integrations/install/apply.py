@@ -56,11 +56,8 @@ class FileChange:
 
 
 def plan_install(files: Sequence[ConfigFile]) -> list[FileChange]:
-    changes = []
-    for file in files:
-        before = _read_text(file.path)
-        changes.append(FileChange(file.path, before, file.add_foveate(before or "")))
-    return changes
+    texts = [_read_text(file.path) for file in files]
+    return [FileChange(file.path, text, file.add_foveate(text or "")) for file, text in zip(files, texts, strict=True)]
 
 
 def plan_uninstall(files: Sequence[ConfigFile], record: InstallRecord, host: str) -> list[FileChange]:

@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,27 +60,20 @@ def _installed_files(host: str, paths: InstallPaths, is_global: bool) -> Install
 
 def _missing_programs(installed: InstalledFiles) -> Iterator[str]:
     for file, parts in installed:
-        for program in sorted({name for call in _commands_in(parts) if (name := _program_of(call))}):
+        for program in sorted(set(_programs(parts))):
             if os.path.isabs(program) and not os.access(program, os.X_OK):
                 yield f"{file.path} calls {program}, which is missing. Run `foveate install` again, or `foveate uninstall`."
 
 
-def _commands_in(parts: Any) -> Iterator[dict[str, Any]]:
+def _programs(parts: Any) -> Iterator[str]:
+    """Yield the programs that entries call. With `args` a command is a path, else a line for a shell."""
     if isinstance(parts, dict):
-        if isinstance(parts.get("command"), str):
-            yield parts
+        if isinstance(command := parts.get("command"), str):
+            with suppress(ValueError):
+                yield from [command] if "args" in parts else shlex.split(command)[:1]
         parts = list(parts.values())
     for part in parts if isinstance(parts, list) else ():
-        yield from _commands_in(part)
-
-
-def _program_of(call: dict[str, Any]) -> str:
-    if "args" in call:
-        return str(call["command"])
-    try:
-        return next(iter(shlex.split(call["command"])), "")
-    except ValueError:
-        return ""
+        yield from _programs(part)
 
 
 def _modified_entries(installed: InstalledFiles, host: str, paths: InstallPaths, is_global: bool) -> Iterator[str]:
