@@ -122,6 +122,10 @@ class Framework(ABC):
     async def history(self) -> list[str]:
         """The texts of the user's messages, as the framework stores them."""
 
+    async def stream(self, question: str) -> None:
+        """`ask`, with an answer that arrives in parts."""
+        raise NotImplementedError
+
     async def close(self) -> None:  # noqa: B027  only one of them holds something
         pass
 
@@ -178,6 +182,8 @@ class LangChainSync(LangChain):
 
 
 class AgentFramework(Framework):
+    stores_every_call = False
+
     def start(self, **options: Any) -> None:
         framework = self
 
@@ -195,13 +201,18 @@ class AgentFramework(Framework):
                     message = agent_framework.Message("assistant", contents or [answer])
                     return agent_framework.ChatResponse(messages=[message])
 
-                return respond()
+                async def updates() -> AsyncIterator[Any]:
+                    for message in (await respond()).messages:
+                        yield agent_framework.ChatResponseUpdate(role="assistant", contents=message.contents)
+
+                return self._build_response_stream(updates()) if stream else respond()
 
         self.agent = agent_framework.Agent(
             Client(),
             instructions=INSTRUCTIONS,
             tools=[agent_framework.tool(look, approval_mode="never_require")],
             context_providers=[agent_framework_adapter.ComputedContext(self.engine, **options)],
+            require_per_service_call_history_persistence=self.stores_every_call,
         )
         self.run_session = self.agent.create_session(session_id=self.session)
 
@@ -217,6 +228,10 @@ class AgentFramework(Framework):
     async def ask(self, question: str) -> None:
         await self.agent.run(question, session=self.run_session)
 
+    async def stream(self, question: str) -> None:
+        async for _ in self.agent.run(question, session=self.run_session, stream=True):
+            pass
+
     async def history(self) -> list[str]:
         messages = self.run_session.state["in_memory"]["messages"]
         return [message.text for message in messages if message.role == "user"]
@@ -231,6 +246,9 @@ class PydanticAI(Framework):
             calls = [parts.ToolCallPart("look", {"city": city}) for city in cities]
             return parts.ModelResponse(parts=calls or [parts.TextPart(answer)])
 
+        async def streamed_model(messages: list[Any], info: Any) -> AsyncIterator[str]:
+            yield model(messages, info).parts[0].content
+
         def look_up(city: str) -> str:
             try:
                 return look(city)
@@ -238,7 +256,7 @@ class PydanticAI(Framework):
                 raise pydantic_ai.ModelRetry(str(error)) from error
 
         self.agent = pydantic_ai.Agent(
-            pydantic_ai.models.function.FunctionModel(model),
+            pydantic_ai.models.function.FunctionModel(model, stream_function=streamed_model),
             instructions=INSTRUCTIONS,
             tools=[pydantic_ai.Tool(look_up, name="look")],
             capabilities=[pydantic_ai_adapter.ComputedContext(self.engine, **options)],
@@ -256,6 +274,12 @@ class PydanticAI(Framework):
     async def ask(self, question: str) -> None:
         result = await self.agent.run(question, message_history=self.messages, conversation_id=self.session)
         self.messages = result.all_messages()
+
+    async def stream(self, question: str) -> None:
+        conversation: Any = {"message_history": self.messages, "conversation_id": self.session}
+        async with self.agent.run_stream(question, **conversation) as result:
+            await result.get_output()
+            self.messages = result.all_messages()
 
     async def history(self) -> list[str]:
         return [text for role, text in self.pairs(self.messages) if role == "user"]
@@ -285,9 +309,11 @@ class OpenAIAgents(Framework):
                 )
                 return agents.ModelResponse(output=output or [message], usage=agents.Usage(), response_id=None)
 
-            async def stream_response(self, *_: Any, **__: Any) -> AsyncIterator[Any]:
-                raise NotImplementedError
-                yield
+            async def stream_response(self, *args: Any, **options: Any) -> AsyncIterator[Any]:
+                output = (await self.get_response(*args, **options)).output
+                settings: Any = {"model": "m", "object": "response", "parallel_tool_calls": True, "tool_choice": "auto"}
+                response = responses.Response(id="r1", created_at=1, output=output, tools=[], **settings)
+                yield responses.ResponseCompletedEvent(response=response, sequence_number=0, type="response.completed")
 
         self.agent = agents.Agent[None]("Ada", instructions=INSTRUCTIONS, model=Model(), tools=[agents.function_tool(look)])
         self.stored = openai_agents_adapter.FoveateSession(self.session, self.engine, turns=None)
@@ -308,6 +334,11 @@ class OpenAIAgents(Framework):
     async def ask(self, question: str) -> None:
         session: Any = None if self.config.call_model_input_filter is None else self.stored
         await agents.Runner.run(self.agent, question, session=session, run_config=self.config)
+
+    async def stream(self, question: str) -> None:
+        result = agents.Runner.run_streamed(self.agent, question, session=self.stored, run_config=self.config)
+        async for _ in result.stream_events():
+            pass
 
     async def history(self) -> list[str]:
         return [text for role, text in self.pairs(await self.stored.get_items()) if role == "user"]
@@ -450,13 +481,13 @@ FRAMEWORKS: list[type[Framework]] = [
 ]
 
 
-def talk(framework: Framework, *questions: str) -> list[Request]:
+def talk(framework: Framework, *questions: str, stream: bool = False) -> list[Request]:
     """Ask the questions one after the other, and return all requests. `stored_questions` is the history after that."""
 
     async def main() -> None:
         try:
             for question in questions:
-                await framework.ask(question)
+                await (framework.stream(question) if stream else framework.ask(question))
             framework.stored_questions = await framework.history()
         finally:
             await framework.close()

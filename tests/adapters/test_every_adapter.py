@@ -175,6 +175,15 @@ class TestEveryAdapter:
             assert get_ident() not in threads, "the engine works in other threads only"
 
 
+@pytest.mark.parametrize("framework", [each for each in FRAMEWORKS if each.stream is not Framework.stream])
+def test_a_streamed_run_receives_and_stores_the_same(framework: type[Framework], memory: Engine, stored: Stored) -> None:
+    question = "Which deploy of the shop took 17 minutes?"
+    (request,) = talk(framework(memory), question, stream=True)
+    assert RULE in request.instructions
+    assert "Deploy number 17" in request.context
+    assert lines(stored("s1")) == [(question, "user"), ("answer 1", "agent")]
+
+
 @pytest.mark.parametrize("framework", [each for each in FRAMEWORKS if each.__name__ != "OpenAIAgents"])
 def test_nothing_is_stored_with_remember_false(framework: type[Framework], memory: Engine, stored: Stored) -> None:
     (request,) = talk(framework(memory, remember=False), "Which deploy of the shop took 17 minutes?")

@@ -1,9 +1,9 @@
-"""PydanticAI: instructions, system prompts and streams. See also `test_every_adapter`."""
+"""PydanticAI: instructions and system prompts. See also `test_every_adapter`."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 from pydantic_ai import Agent, ModelRetry
@@ -42,11 +42,6 @@ class Recorder:
             return ModelResponse(parts=[ToolCallPart("look", {"city": city}) for city in ("Oslo", "Rome")])
         return ModelResponse(parts=[TextPart(f"answer {len(self.requests)}")])
 
-    async def streamed(self, messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
-        self.requests.append(messages)
-        yield "so "
-        yield "it is"
-
 
 def text_of(part: Any) -> str:
     return str(getattr(part, "content", ""))
@@ -60,7 +55,7 @@ def agent_of(memory: Engine, **options: Any) -> tuple[Agent[None, str], Recorder
     model = Recorder()
     capability = ComputedContext(memory, budget=300, **options)
     agent = Agent(
-        FunctionModel(model, stream_function=model.streamed),
+        FunctionModel(model),
         instructions="Be brief.",
         system_prompt="You are Ada.",
         capabilities=[capability],
@@ -101,18 +96,6 @@ def test_tool_loop_computes_again_and_calls_keep_their_results(memory: Engine, s
     assert calls == {part.tool_call_id for part in last[-1].parts if isinstance(part, ToolReturnPart)}
     tools = [(event.text, event.trust, event.data["input"]) for event in stored("s1") if event.trust == "tool"]
     assert tools == [(f"look\n{city}: 14 degrees", "tool", f'{{"city": "{city}"}}') for city in ("Oslo", "Rome")]
-
-
-def test_streamed_run_receives_and_keeps_the_same(memory: Engine, stored: Stored) -> None:
-    agent, model = agent_of(memory)
-
-    async def streamed() -> str:
-        async with agent.run_stream("Which deploy took 5 minutes?", conversation_id="s1") as result:
-            return await result.get_output()
-
-    assert asyncio.run(streamed()) == "so it is"
-    assert "Deploy number 5" in text_of(model.requests[0][-1].parts[-1])
-    assert [event.text for event in stored("s1")] == ["Which deploy took 5 minutes?", "so it is"]
 
 
 def test_request_that_answers_tools_and_asks_is_not_where_a_turn_begins(memory: Engine) -> None:
