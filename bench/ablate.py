@@ -21,7 +21,8 @@ import click
 
 from bench.kit import load_suite
 from foveate.cli.call import say
-from foveate.cli.eval import FILE_TYPE, parse_budgets, parse_pairs, print_tables, progress_line
+from foveate.cli.eval import FILE_TYPE, parse_budgets, parse_pairs, progress_line
+from foveate.cli.eval_text import print_tables
 from foveate.errors import InputError, NotFound, near
 from foveate.eval.compare import compare
 from foveate.eval.model import METRICS, RUNS_DIR, Suite

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 
-from foveate.cli.eval import print_tables
+from foveate.cli.eval_text import print_tables
 from foveate.eval import datasets, systems
 from foveate.eval.compare import failed_thresholds, parse_threshold
 from foveate.eval.model import Suite

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from foveate.cli.eval import FILE_TYPE, labelled_reports, metric_option
+from foveate.cli.eval import FILE_TYPE, metric_option
+from foveate.cli.eval_text import labelled_reports
 from foveate.errors import InputError, near
 from foveate.eval.model import CASE_METRICS, EVIDENCE_METRICS
 from foveate.eval.report import MetricKey, Report

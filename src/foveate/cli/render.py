@@ -130,24 +130,27 @@ DRAW_INTERVAL_S = 0.1
 
 
 class Bar:
-    """The progress of long work: a line on stderr that counts. Call it with `(done, total)`.
+    """The progress of long work: a line on stderr, which is cleared at the end.
 
-    `doing` and `unit` may change between two calls. At the end the line is cleared.
+    Call it with `(done, total)`; `doing` and `unit` may change between two calls. Or draw a text of your own.
     """
 
-    def __init__(self, doing: str, unit: str) -> None:
+    def __init__(self, doing: str = "", unit: str = "") -> None:
         self.doing, self.unit = doing, unit
         self._began = self._drawn = 0.0
 
     def __call__(self, done: int, total: int) -> None:
-        now = monotonic()
-        self._began = self._began or now
+        self._began = self._began or monotonic()
         if done >= total:
             self.close()
-        elif now - self._began > DRAW_AFTER_S and now - self._drawn > DRAW_INTERVAL_S and os.environ.get("TERM") != "dumb":
-            self._drawn = now
-            line = f"foveate: {self.doing} {done:,} of {total:,} {self.unit}"
-            print(f"\r{line}\033[K", end="", file=sys.stderr, flush=True)
+        elif monotonic() - self._began > DRAW_AFTER_S:
+            self.draw(f"{self.doing} {done:,} of {total:,} {self.unit}")
+
+    def draw(self, text: str) -> None:
+        """Draw the line, unless it was just drawn."""
+        if monotonic() - self._drawn > DRAW_INTERVAL_S and os.environ.get("TERM") != "dumb":
+            self._drawn = monotonic()
+            print(f"\rfoveate: {text}\033[K", end="", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """Clear the line."""
