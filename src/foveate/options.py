@@ -68,24 +68,35 @@ class ContextOptions(Who, total=False):
     now: When | None
 
 
+class FilterFields(TypedDict, total=False):
+    """Arguments of `Filters` that the command line takes."""
+
+    kinds: Annotated[Sequence[str], Arg("Only this kind. Repeatable.", "KIND", complete="kinds")]
+    tags: Annotated[Sequence[str], Arg("Only records with one of these tags. Repeatable.", "TAG")]
+    since: Annotated[When, Arg("Only records written since then: 2026-11-15, 12h, 7d.", "TIME")]
+    until: Annotated[When, Arg("Only records written before then.", "TIME")]
+    exclude: Annotated[Sequence[str], Arg("Record to leave out. Repeatable.", "ID")]
+    event_types: Annotated[Sequence[str], Arg("Only events of this type. Repeatable.", "TYPE")]
+    entity_types: Annotated[Sequence[str], Arg("Only entities of this type. Repeatable.", "TYPE")]
+
+
 class RecordFields(TypedDict, total=False):
     """Fields of a record that a caller can set."""
 
     summary: str
     micro: str
-    tags: Sequence[str]
-    subject: str | None
-    attribute: str | None
-    outcome: str | None
-    confidence: float
-    salience: float
-    entities: Sequence[str]
-    paths: Sequence[str]
+    tags: Annotated[Sequence[str], Arg("Word to find it by. Repeatable.", "TAG")]
+    subject: Annotated[str | None, Arg("Person or thing that it is about.", "NAME")]
+    attribute: Annotated[str | None, Arg("Attribute of the subject: a newer value supersedes it.", "NAME")]
+    outcome: Annotated[str | None, Arg("How it turned out: success, partial, failure or pending.", "OUTCOME")]
+    confidence: Annotated[float, Arg("How sure its author is.", "0..1")]
+    salience: Annotated[float, Arg("How much it matters.", "0..1")]
+    trust: Annotated[Trust, Arg("Whose words it is: user, agent, repo, tool or web.", "TRUST")]
+    key: Annotated[str | None, Arg("Name of your own, unique in the project; adding it again changes nothing.", "NAME")]
+    origin: Annotated[str | None, Arg("Where it comes from: a file, a URL, a tool.", "TEXT")]
+    entities: Annotated[Sequence[str], Arg("Name that it is about. Repeatable.", "NAME")]
+    paths: Annotated[Sequence[str], Arg("File that it is about. Repeatable.", "PATH")]
     pinned: bool
-    key: str | None
-    """Name of your own by which the record is found again; it is unique in the project."""
-    trust: Trust
-    origin: str | None
     valid_from: When | None
     valid_to: When | None
     data: Mapping[str, Any]

@@ -10,22 +10,13 @@ import click
 
 from foveate.cli import receipt_text
 from foveate.cli.call import STDIN, Call, Verb, decode_text, pass_call, read_text, record_id, say
-from foveate.cli.options import (
-    FILTERS,
-    MORE_FILTERS,
-    FilterFields,
-    collect,
-    declared,
-    extra_option,
-    extra_texts,
-    filters_of,
-)
+from foveate.cli.options import collect, extra_option, extra_texts
 from foveate.cli.render import cut, print_lines, supports_utf8, table, width
 from foveate.clock import iso
 from foveate.errors import BudgetError, InputError
 from foveate.operations import documents
-from foveate.options import ContextOptions
-from foveate.types import CONTEXT_PREFIX, LAST
+from foveate.options import ContextOptions, FilterFields
+from foveate.types import CONTEXT_PREFIX, LAST, Filters
 
 if TYPE_CHECKING:
     from foveate.receipts.context import Context
@@ -42,9 +33,9 @@ QUERY_CHARS = 40
 
 @click.command(cls=Verb, scoped=True)
 @click.argument("query", required=False)
-@collect("options", declared(ContextOptions, *CONTEXT_OPTIONS))
+@collect("options", ContextOptions, *CONTEXT_OPTIONS)
 @extra_option
-@collect("filters", [*FILTERS, *MORE_FILTERS])
+@collect("filters", FilterFields)
 @click.option("--no-code", is_flag=True, help="Do not read the project's files.")
 @click.option("--explain", is_flag=True, help="After the text, print the budget and why each item is in it or not.")
 @click.option("--messages", type=click.Choice(["openai", "anthropic"]), help="Print the messages as JSON, in this form.")
@@ -74,7 +65,7 @@ def context(
     if messages and computed:
         raise InputError("--messages and --computed print different documents. Pass one of them.")
     text = None if query is None else read_text(query)
-    options = {**options, "extra": extra_texts(extra), "filters": filters_of(filters)}
+    options = {**options, "extra": extra_texts(extra), "filters": Filters(**filters)}
     if debug:
         from foveate.engine.engine import DEBUG_VARIABLE
 

@@ -12,23 +12,14 @@ import click
 
 from foveate.cli.call import Call, Verb, author_trust, is_agent, pass_call, read_text, record_id, refuse_unreadable, say
 from foveate.cli.code import search_code
-from foveate.cli.options import (
-    FILTERS,
-    FilterFields,
-    OptionSpec,
-    check_public_kind,
-    collect,
-    complete_kinds,
-    filters_of,
-    public_kinds,
-)
+from foveate.cli.options import check_public_kind, collect, complete_kinds, public_kinds
 from foveate.cli.render import Line, cut, print_lines, text_line, width
 from foveate.clock import parse_time
 from foveate.errors import InputError, NotFound, near
 from foveate.operations import documents
-from foveate.options import RecordFields
+from foveate.options import FilterFields, RecordFields
 from foveate.records.kinds import KINDS, RULE_KINDS, kind_of
-from foveate.types import Record
+from foveate.types import Filters, Record
 
 if TYPE_CHECKING:
     from foveate.engine import Engine
@@ -39,19 +30,9 @@ MIN_TEXT_COLUMNS = 20
 
 # --- fields --------------------------------------------------------------------------------------------------------
 
-FIELDS: list[OptionSpec] = [
-    ("--tag", "tags", {"multiple": True, "metavar": "TAG", "help": "Word to find it by. Repeatable."}),
-    ("--subject", "subject", {"metavar": "NAME", "help": "Person or thing that it is about."}),
-    ("--attribute", "attribute", {"metavar": "NAME", "help": "Attribute of the subject: a newer value supersedes it."}),
-    ("--outcome", "outcome", {"metavar": "OUTCOME", "help": "How it turned out: success, partial, failure or pending."}),
-    ("--confidence", "confidence", {"type": float, "metavar": "0..1", "help": "How sure its author is."}),
-    ("--salience", "salience", {"type": float, "metavar": "0..1", "help": "How much it matters."}),
-    ("--trust", "trust", {"metavar": "TRUST", "help": "Whose words it is: user, agent, repo, tool or web."}),
-    ("--key", "key", {"metavar": "NAME", "help": "Name of your own; adding it again changes nothing."}),
-    ("--origin", "origin", {"metavar": "TEXT", "help": "Where it comes from: a file, a URL, a tool."}),
-    ("--entity", "entities", {"multiple": True, "metavar": "NAME", "help": "Name that it is about. Repeatable."}),
-    ("--path", "paths", {"multiple": True, "metavar": "PATH", "help": "File that it is about. Repeatable."}),
-]
+FIELDS = (
+    "tags", "subject", "attribute", "outcome", "confidence", "salience", "trust", "key", "origin", "entities", "paths",
+)  # fmt: skip
 
 set_option = click.option(
     "--set",
@@ -125,7 +106,7 @@ an agent waits in the inbox for a person. Tasks are added with `foveate task add
 @click.command(cls=Verb, scoped=True, help=ADD_HELP)
 @click.argument("kind", shell_complete=complete_kinds)
 @click.argument("text")
-@collect("fields", FIELDS)
+@collect("fields", RecordFields, *FIELDS)
 @set_option
 @click.option("--pin", is_flag=True, help="Show it in every context.")
 @click.option("--personal", is_flag=True, help="Store it in your personal store, which follows you across projects.")
@@ -170,7 +151,7 @@ def _propose(engine: Engine, kind: str, text: str, values: Mapping[str, Any], *,
 @click.command(cls=Verb, scoped=True)
 @click.argument("id")
 @click.option("--text", help="New text; `-` reads stdin.")
-@collect("fields", FIELDS)
+@collect("fields", RecordFields, *FIELDS)
 @set_option
 @click.option("--result", metavar="TEXT", help="The outcome in words; needs --outcome.")
 @click.option("--pin/--no-pin", "pinned", default=None, help="Show it in every context, or no longer.")
@@ -228,7 +209,7 @@ def changed_lines(records: Iterable[Record]) -> list[Line]:
 @click.argument("query", required=False)
 @click.option("--code", is_flag=True, help="Find definitions in the project's files instead of records.")
 @click.option("--files", is_flag=True, help="Find definitions and files.")
-@collect("filters", FILTERS)
+@collect("filters", FilterFields, "kinds", "tags", "since", "until")
 @click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="How many at most.")
 @pass_call
 def search(call: Call, query: str | None, code: bool, files: bool, filters: FilterFields, limit: int) -> None:
@@ -249,7 +230,7 @@ def search(call: Call, query: str | None, code: bool, files: bool, filters: Filt
         _list_newest(call, filters, limit)
         return
     with call.open() as engine:
-        hits = engine.search(text, filters=filters_of(filters), limit=limit)
+        hits = engine.search(text, filters=Filters(**filters), limit=limit)
         hint = "; --code searches the files" if engine.code.available else ""
         unknown = "" if hits else engine.store.unknown_project()
     if call.as_json:
@@ -262,7 +243,7 @@ def search(call: Call, query: str | None, code: bool, files: bool, filters: Filt
 
 def _list_newest(call: Call, filters: FilterFields, limit: int) -> None:
     with call.open() as engine:
-        found = list(engine.records(filters=filters_of(filters), limit=limit))
+        found = list(engine.records(filters=Filters(**filters), limit=limit))
         unknown = "" if found else engine.store.unknown_project()
     if call.as_json:
         call.print_json({"records": found, **({"warnings": [unknown]} if unknown else {})})

@@ -1,4 +1,4 @@
-"""Options that several commands take: each is declared once, and a command gets its values as one mapping."""
+"""Options of several commands: those that the library declares, extra texts, and what the shell completes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import types
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import wraps
-from typing import Annotated, Any, Literal, TypedDict, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import click
 from click.shell_completion import CompletionItem
@@ -16,48 +16,47 @@ from click.shell_completion import CompletionItem
 from foveate.cli.call import Call, Function, decode_text, read_text, say
 from foveate.errors import FoveateError, InputError, near
 from foveate.options import Arg
-from foveate.records.kinds import KINDS, kind_of
-from foveate.types import Filters
+from foveate.records.kinds import KINDS
 
-OptionSpec = tuple[str, str, dict[str, Any]]
-"""Flag, name of the parameter, and what else `click.option` takes."""
+SINGULAR = {
+    "entities": "entity",
+    "entity_types": "entity_type",
+    "event_types": "event_type",
+    "files": "file",
+    "kinds": "kind",
+    "paths": "path",
+    "steps": "step",
+    "tags": "tag",
+}
+"""Fields that list things, with the name of the option."""
 
 
-def collect(into: str, specs: Sequence[OptionSpec]) -> Callable[[Function], Function]:
-    """Add options to a command. It gets those that were given as one mapping, the parameter `into`."""
+def collect(into: str, declaration: type, *names: str) -> Callable[[Function], Function]:
+    """Add options of `foveate.options` to a command, with the same names and help; all of a declaration if none is named.
+
+    The command gets those that were given as one mapping, the parameter `into`. The library checks their values, so that an
+    error reads the same everywhere.
+    """
+    hints = get_type_hints(declaration, include_extras=True)
+    fields = names or tuple(hints)
 
     def decorate(function: Function) -> Function:
         @wraps(function)
         def with_mapping(*args: Any, **values: Any) -> Any:
-            named = {name: values.pop(name) for _, name, _ in specs}
+            named = {name: values.pop(name) for name in fields}
             given = {name: value for name, value in named.items() if value is not None and value != ()}
             return function(*args, **values, **{into: given})
 
         command: Function = with_mapping
-        for flag, name, attributes in reversed(specs):
-            command = click.option(flag, name, **attributes)(command)
+        for name in reversed(fields):
+            command = click.option(flag_of(name), name, **_attributes(hints[name]))(command)
         return command
 
     return decorate
 
 
-SINGULAR = {"files": "file", "steps": "step", "tags": "tag"}
-"""Fields that list things, with the name of the option."""
-
-# --- declared in foveate.options -----------------------------------------------------------------------------------
-
-
-def declared(options: type, *names: str) -> list[OptionSpec]:
-    """Return options of the library as options of the command line, with the same names and help.
-
-    The library checks their values, so that an error reads the same everywhere.
-    """
-    hints = get_type_hints(options, include_extras=True)
-    return [_spec(name, hints[name]) for name in names]
-
-
-def _spec(name: str, hint: Any) -> OptionSpec:
-    assert get_origin(hint) is Annotated, f"{name} has no help"
+def _attributes(hint: Any) -> dict[str, Any]:
+    """Return what `click.option` takes for a field."""
     plain, arg = get_args(hint)[0], next(each for each in hint.__metadata__ if isinstance(each, Arg))
     several = get_origin(plain) in (Union, types.UnionType)
     alternatives = [each for each in (get_args(plain) if several else (plain,)) if each is not type(None)]
@@ -68,11 +67,11 @@ def _spec(name: str, hint: Any) -> OptionSpec:
         attributes["shell_complete"] = COMPLETIONS[arg.complete]
     if any(get_origin(each) is Sequence for each in alternatives):
         attributes["multiple"] = True
-    elif int in alternatives:
-        attributes["type"] = int
-    elif get_origin(alternatives[0]) is Literal:
+    elif alternatives in ([int], [float]):
+        attributes["type"] = alternatives[0]
+    elif get_origin(alternatives[0]) is Literal and not arg.metavar:
         attributes["metavar"] = "|".join(get_args(alternatives[0]))
-    return flag_of(name), name, attributes
+    return attributes
 
 
 def flag_of(name: str) -> str:
@@ -119,50 +118,6 @@ def complete_tasks(ctx: click.Context, param: click.Parameter, incomplete: str) 
 
 
 COMPLETIONS = {"tasks": complete_tasks, "kinds": complete_kinds, "profiles": complete_profiles}
-
-# --- filters -------------------------------------------------------------------------------------------------------
-
-
-class FilterFields(TypedDict, total=False):
-    """Values of the options below."""
-
-    kinds: tuple[str, ...]
-    tags: tuple[str, ...]
-    since: str
-    until: str
-    exclude: tuple[str, ...]
-    event_types: tuple[str, ...]
-    entity_types: tuple[str, ...]
-
-
-FILTERS: list[OptionSpec] = [
-    (
-        "--kind",
-        "kinds",
-        {"multiple": True, "shell_complete": complete_kinds, "metavar": "KIND", "help": "Only this kind. Repeatable."},
-    ),
-    ("--tag", "tags", {"multiple": True, "metavar": "TAG", "help": "Only records with one of these tags. Repeatable."}),
-    ("--since", "since", {"metavar": "TIME", "help": "Only records written since then: 2026-11-15, 12h, 7d."}),
-    ("--until", "until", {"metavar": "TIME", "help": "Only records written before then."}),
-]
-
-MORE_FILTERS: list[OptionSpec] = [
-    ("--exclude", "exclude", {"multiple": True, "metavar": "ID", "help": "Record to leave out. Repeatable."}),
-    ("--event-type", "event_types", {"multiple": True, "metavar": "TYPE", "help": "Only events of this type. Repeatable."}),
-    (
-        "--entity-type",
-        "entity_types",
-        {"multiple": True, "metavar": "TYPE", "help": "Only entities of this type. Repeatable."},
-    ),
-]
-
-
-def filters_of(values: FilterFields) -> Filters:
-    """Return checked filters."""
-    for kind in values.get("kinds", ()):
-        kind_of(kind)
-    return Filters(**values)
-
 
 # --- extra texts ---------------------------------------------------------------------------------------------------
 

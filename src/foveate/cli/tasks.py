@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from foveate.cli.call import STDIN, Call, Function, Verb, VerbGroup, pass_call, read_text, say
-from foveate.cli.options import collect, complete_profiles, complete_tasks, declared, flag_of
+from foveate.cli.options import collect, complete_tasks, flag_of
 from foveate.cli.render import cut, pairs, print_lines, supports_utf8, table, text_line, width
 from foveate.clock import iso
 from foveate.errors import InputError, NotFound
 from foveate.operations import documents
-from foveate.options import Outcome, TaskFields, TaskStatus
+from foveate.options import ContextOptions, Outcome, TaskFields, TaskStatus
 
 if TYPE_CHECKING:
     from foveate.engine import Engine
@@ -76,7 +76,7 @@ def task() -> None:
 @task.command("add", cls=Verb, scoped=True)
 @click.argument("name")
 @click.option("--key", help="Name of your own by which the task is found again; adding it again changes nothing.")
-@collect("fields", declared(TaskFields, *TaskFields.__annotations__))
+@collect("fields", TaskFields)
 @click.option("--push", is_flag=True, help="Start it as a part of the current task, and make it the current one.")
 @pass_call
 def add(call: Call, name: str, key: str | None, push: bool, fields: TaskFields) -> None:
@@ -229,7 +229,7 @@ def _print_handoff(call: Call, engine: Engine, ref: str) -> None:
 @click.option("--name", metavar="TEXT", help="Name of the task.")
 @click.option("--status", metavar="open|active|blocked", help="Status; `task done` and `task fail` set the others.")
 @click.option("--reason", metavar="TEXT", default="", help="Why the task is blocked; `-` reads stdin.")
-@collect("fields", declared(TaskFields, *TaskFields.__annotations__))
+@collect("fields", TaskFields)
 @pass_call
 def edit(call: Call, ref: str, name: str | None, status: Any, reason: str, fields: TaskFields) -> None:
     """Change the fields or the status of a task.
@@ -254,14 +254,13 @@ def _print_changed(call: Call, changed: Task) -> None:
 
 @task.command("claim", cls=Verb, scoped=True)
 @task_argument(required=False)
-@click.option("--budget", type=int, metavar="TOKENS", help="Maximum tokens the model may receive, framing included.")
-@click.option("--profile", metavar="NAME", shell_complete=complete_profiles, help="Profile with slots and weights.")
+@collect("options", ContextOptions, "budget", "profile")
 @click.option(
     "--seconds", type=float, default=3600, show_default=True, help="How long the claim lasts unless it is renewed."
 )
 @click.option("--no-exclusive", "shared", is_flag=True, help="Let other agents claim it too.")
 @pass_call
-def claim(call: Call, ref: str | None, budget: int | None, profile: str | None, seconds: float, shared: bool) -> int:
+def claim(call: Call, ref: str | None, options: ContextOptions, seconds: float, shared: bool) -> int:
     """Claim a task for --agent and print the context that the agent starts with.
 
     `foveate task claim login --agent coder --budget 4000`. Without TASK, claims the next ready one; the exit code is 3 if
@@ -270,9 +269,8 @@ def claim(call: Call, ref: str | None, budget: int | None, profile: str | None, 
     if call.agent is None:
         raise click.UsageError("Name the agent that claims the task: --agent NAME")
     with call.open() as engine:
-        claimed = engine.tasks.claim(
-            ref or call.task, agent=call.agent, exclusive=not shared, seconds=seconds, budget=budget, profile=profile
-        )
+        options["agent"] = call.agent
+        claimed = engine.tasks.claim(ref or call.task, exclusive=not shared, seconds=seconds, **options)
     if claimed is None:
         if call.as_json:
             call.print_json({"claim": None, "context": None})
