@@ -17,6 +17,7 @@ from foveate.cli.options import complete_profiles
 from foveate.cli.render import Bar
 from foveate.errors import InputError, near
 from foveate.eval.model import METRICS, RUNS_DIR
+from foveate.text.format import pluralize
 from foveate.types import LAST
 
 if TYPE_CHECKING:
@@ -171,7 +172,6 @@ def progress_line(out: Path) -> Iterator[Progress | None]:
 
     The line has no total: some data sets are large, and their subsets would have to be counted first.
     """
-    from foveate.eval.tables import pluralize
 
     bar = Bar()
 
@@ -240,7 +240,6 @@ def record(call: Call, context: str, output: Path, expected: tuple[str, ...], fo
     `foveate eval run own FILE`.
     """
     from foveate.eval.record import record_case
-    from foveate.eval.tables import pluralize
 
     with call.open() as engine:
         case = record_case(engine, context, output, expected=expected, forbidden=forbidden)

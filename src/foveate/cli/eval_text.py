@@ -17,6 +17,7 @@ from foveate.eval.datasets import SUITES, load_suite
 from foveate.eval.model import METRICS
 from foveate.eval.report import Report, as_json, report
 from foveate.eval.rows import Run
+from foveate.text.format import pluralize
 
 
 def print_catalog(call: Call) -> None:
@@ -66,7 +67,7 @@ def print_reports(call: Call, reports: Sequence[Report], metrics: Sequence[str],
 
 
 def print_comparison(comparison: compare.Comparison, paths: Sequence[Path], metrics: Sequence[str], cases: bool) -> None:
-    print_text("", f"{tables.pluralize(comparison.cases, 'case')} in both runs")
+    print_text("", f"{pluralize(comparison.cases, 'case')} in both runs")
     sides = (("a", comparison.a, comparison.only_a), ("b", comparison.b, comparison.only_b))
     for path, (name, run, alone) in zip(paths, sides, strict=True):
         notes = [*([f"{alone:,} more cases"] if alone else []), tables.incomplete_note(run)]

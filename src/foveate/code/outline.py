@@ -15,6 +15,7 @@ from functools import cached_property
 from foveate.code.graph import CLASS_KINDS, VALUE_KINDS, size_weight
 from foveate.code.index_reader import IndexReader
 from foveate.code.model import Role, Symbol
+from foveate.text.format import pluralize
 
 MAX_FILES = 60
 MAX_DEFINITIONS = 800
@@ -222,7 +223,7 @@ def _folder_outline(folder: str, paths: Sequence[str], weight: float) -> Outline
     name = f"{folder}/" if folder else "./"
     types = Counter(path.rpartition("/")[2].rpartition(".")[2] for path in paths if "." in path.rpartition("/")[2])
     common = sorted(types, key=lambda type: (-types[type], type))[:4]
-    count = f"{len(paths)} file{'s' if len(paths) > 1 else ''}"
+    count = pluralize(len(paths), "file")
     summary = f"{name} ({', '.join((count, *(f'{types[type]} {type}' for type in common)))})"
     shown = [f"  {_truncate(path.removeprefix(f'{folder}/'), MAX_SIGNATURE_CHARS)}" for path in paths[:MAX_FILES_PER_DIR]]
     if len(paths) > MAX_FILES_PER_DIR:

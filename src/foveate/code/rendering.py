@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from foveate.code.languages import fence_tag
 from foveate.code.model import MODULE, RenderedLevels, Symbol
 from foveate.code.records import IN_PARTS_SUFFIX
+from foveate.text.markdown import code_block
 
 MAX_PARTS_CHARS = 24_000
 """Maximum size of the definitions that are shown of a large file: about six thousand tokens."""
@@ -31,8 +32,6 @@ _IMPORT = re.compile(r"(?:import|from|using|use|require|include|package|#\s*incl
 _PROSE = frozenset(("section", "block"))
 _OMITTED_LINES_MARKER = "⋮ lines "
 
-_FENCE = re.compile(r"`{3,}")
-
 
 def definition(symbol: Symbol, lines: Sequence[str], children: Sequence[Symbol], language: str) -> RenderedLevels:
     """Render a definition with all of its lines. A class with separate members shows its head and theirs."""
@@ -45,7 +44,7 @@ def definition(symbol: Symbol, lines: Sequence[str], children: Sequence[Symbol],
         shown = _own_lines(symbol, lines, children, members=True)
     else:
         shown = list(lines[symbol.start_line - 1 : symbol.end_line])
-    full = f"{place} {name}\n{code_block(_collapse_blank_lines(shown), language)}"
+    full = f"{place} {name}\n{_code_block(_collapse_blank_lines(shown), language)}"
     doc = first_sentence(symbol.doc)
     summary = f"{place} {_head(symbol)}" + (f"\n{doc}" if doc else "")
     return RenderedLevels(full, summary, micro)
@@ -119,12 +118,8 @@ def _collapse_blank_lines(lines: Sequence[str]) -> list[str]:
     return out
 
 
-def code_block(lines: Sequence[str], language: str) -> str:
-    """Return the lines as a fenced code block. The fence is longer than any inside."""
-    text = "\n".join(lines)
-    longest = max((len(run) for run in _FENCE.findall(text)), default=2)
-    ticks = "`" * (longest + 1)
-    return f"{ticks}{fence_tag(language)}\n{text}\n{ticks}"
+def _code_block(lines: Sequence[str], language: str) -> str:
+    return code_block("\n".join(lines), fence_tag(language))
 
 
 # --- files ---------------------------------------------------------------------------------------------------------
@@ -153,7 +148,7 @@ def file(
         return _parts(path, lines, named, chosen, language, above)
 
     if fits(lines, max_chars):
-        full, summary = f"{path}\n{code_block(_strip_blank_ends(lines), language)}", parts(room, HEAD_LINES)
+        full, summary = f"{path}\n{_code_block(_strip_blank_ends(lines), language)}", parts(room, HEAD_LINES)
     else:
         full, summary = parts(room, HEAD_LINES), parts(min(room, MAX_SUMMARY_CHARS), HEAD_LINES // 2)
     if not any(relevance.get(symbol.id) for symbol in named):
@@ -234,7 +229,7 @@ def _parts(
             outer = by_id.get(outer.parent) if outer.parent is not None else None
     shown = list(_with_marks(lines, kept, symbols))
     parts = IN_PARTS_SUFFIX if any(line.startswith(_OMITTED_LINES_MARKER) for line in shown) else ""
-    return f"{path} ({len(lines):,} lines{parts})\n{code_block(shown, language)}"
+    return f"{path} ({len(lines):,} lines{parts})\n{_code_block(shown, language)}"
 
 
 def _first_code_line(lines: Sequence[str], symbol: Symbol) -> int:

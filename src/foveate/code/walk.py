@@ -32,6 +32,7 @@ from foveate.code.git_files import MAX_CACHED_BYTES, GitResult, list_files
 from foveate.code.model import Exclusion, FoundFile
 from foveate.code.roles import role_of
 from foveate.errors import InputError
+from foveate.text.format import pluralize
 
 MAX_FILES = 50_000
 """Maximum number of indexed files. The Linux kernel has about 60,000 sources, nearly everything else far fewer."""
@@ -245,7 +246,7 @@ def _most_important(state: _Walk, limit: int) -> list[FoundFile]:
     files = sorted(state.files, key=priority)
     excess = Counter(file.path[: file.path.find("/") + 1] or "./" for file in files[limit:])
     for folder, count in excess.items():
-        state.exclusions.paths[folder] = f"{OVER_LIMIT_REASON} {limit:,}, {count:,} file{'s' * (count > 1)}"
+        state.exclusions.paths[folder] = f"{OVER_LIMIT_REASON} {limit:,}, {pluralize(count, 'file')}"
     return files[:limit]
 
 
@@ -256,9 +257,7 @@ def _summarize_exclusions(exclusions: _ExclusionList) -> tuple[Exclusion, ...]:
     if len(paths) > MAX_EXCLUSIONS:
         counts.update([(path[: path.find("/") + 1] or "./", reason) for path, reason in paths.items() if path[-1] != "/"])
         paths = {path: reason for path, reason in paths.items() if path[-1] == "/"}
-    summaries = [
-        Exclusion(folder, f"{reason}, {count:,} file{'s' * (count > 1)}") for (folder, reason), count in counts.items()
-    ]
+    summaries = [Exclusion(folder, f"{reason}, {pluralize(count, 'file')}") for (folder, reason), count in counts.items()]
     single = [Exclusion(path, reason) for path, reason in paths.items()]
     return tuple(sorted(single + summaries, key=lambda entry: (entry.path, entry.reason)))
 

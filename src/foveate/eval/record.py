@@ -9,7 +9,6 @@ a case before you share it nonetheless.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from foveate.pipeline import profiles, request_summary
 from foveate.receipts.receipt import Receipt
 from foveate.records.kinds import kind_of
 from foveate.records.make import to_json
+from foveate.text.atomic_write import write_file
 from foveate.types import Record
 
 DROPPED_FIELDS = ("scope", "version", "updated", "created", "uses", "wins")
@@ -124,10 +124,8 @@ def _write(path: Path, case: Mapping[str, Any]) -> None:
         lines[same[0]] = case
     else:
         lines.append(case)
-    part = path.with_name(f"{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8")
-        os.replace(part, path)
+        write_file(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
     except OSError as error:
         raise StoreError(f"{str(path)!r} cannot be written: {error.strerror}. Choose another file.") from None

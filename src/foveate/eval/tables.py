@@ -10,6 +10,7 @@ from foveate.eval.model import CASE_METRICS, EVIDENCE_METRICS, METRICS
 from foveate.eval.report import BudgetUsage, MetricKey, Report
 from foveate.eval.rows import Run
 from foveate.eval.statistics import Estimate
+from foveate.text.format import pluralize
 
 MAX_LISTED_CASES = 20
 
@@ -146,10 +147,6 @@ def changed_case_lines(comparison: Comparison, metrics: Sequence[str] = METRICS)
                 more = f" and {len(cases) - MAX_LISTED_CASES} more" if len(cases) > MAX_LISTED_CASES else ""
                 title = _title(difference.metric, difference.evidence_type)
                 yield f"{title}, {difference.budget}: {word} {', '.join(cases[:MAX_LISTED_CASES])}{more}"
-
-
-def pluralize(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def format_percent(estimate: Estimate | None) -> str:

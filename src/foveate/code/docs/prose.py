@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from foveate.text.format import one_line, truncate
 from foveate.text.markdown import split_code
+from foveate.text.summarize import split_sentences
 
 MAX_CHARS = 40_000
 """The rest of a longer document is not read: the important parts come early."""
@@ -141,8 +142,6 @@ def _prose_lines(text: str) -> Iterator[str]:
 
 # --- sentences -----------------------------------------------------------------------------------------------------
 
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'`(\[])|(?<=[。！？])")
-_ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|Dr|Mr|approx|incl|no|[A-Z])\.)$")
 _OBLIGATION = re.compile(
     r"\b(?:must|never|always|required|forbidden|not allowed|make sure)\b|(?:^|[.;:,(] ?|and )(?:do not|don't)\b",
     re.IGNORECASE,
@@ -151,14 +150,7 @@ _OBLIGATION = re.compile(
 
 def sentences(text: str) -> list[str]:
     """Return the sentences of a paragraph, each on one line."""
-    found: list[str] = []
-    joined = ""
-    for part in _SENTENCE_END.split(text):
-        joined = one_line(f"{joined} {part}").strip()
-        if not _ABBREVIATION.search(joined):
-            found.append(joined)
-            joined = ""
-    return [sentence for sentence in (*found, joined) if sentence]
+    return [one_line(sentence) for sentence in split_sentences(text) if any(map(str.isalpha, sentence))]
 
 
 def obligations(text: str) -> list[str]:
@@ -170,7 +162,7 @@ def obligations(text: str) -> list[str]:
 def first_sentence(text: str, max_chars: int = 160) -> str:
     """Return the first sentence of a docstring in plain words, or "" if there are none."""
     found = sentences(to_plain_text(text.strip().partition("\n\n")[0]))
-    return truncate(found[0], max_chars).rstrip(".:") if found and any(map(str.isalpha, found[0])) else ""
+    return truncate(found[0], max_chars).rstrip(".:") if found else ""
 
 
 # --- introductions -------------------------------------------------------------------------------------------------
