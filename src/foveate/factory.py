@@ -176,7 +176,8 @@ def _workspace(place: locations.ProjectLocation, wanted: bool | None, allow: All
     enabled = code_settings.get("enabled") if wanted is None else wanted
     if enabled is False or not (enabled or place.has_code) or not place.folder.is_dir():
         return None
-    from foveate.code.snapshot import CodeSettings, Workspace
+    from foveate.code.index import CodeSettings
+    from foveate.code.snapshot import Workspace
     from foveate.code.walk import MAX_FILES  # parser and index: only for those who have code
 
     settings = CodeSettings(

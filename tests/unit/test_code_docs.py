@@ -15,8 +15,8 @@ from foveate.text import tokens
 ORDER = ["instructions", "architecture", "stack", "commands", "directories"]
 
 
-def read(tree: dict[str, str], name: str = "") -> CodebaseDocs:
-    return describe(sorted(tree), tree.get, name)
+def read(tree: dict[str, str]) -> CodebaseDocs:
+    return describe(sorted(tree), tree.get)
 
 
 def text(codebase: CodebaseDocs, section: str) -> str:
@@ -246,9 +246,8 @@ def test_a_project_is_configured_from_its_manifests_and_its_files(
     ("tree", "name"),
     [(POETRY, "orders"), (EXPRESS, "shop-api"), (GO, "gateway"), (RUST, "grepper"), (MAVEN, "ledger"), (RAILS, "")],
 )
-def test_the_name_is_the_root_manifests_and_the_callers_wins(tree: dict[str, str], name: str) -> None:
+def test_the_name_is_that_of_the_manifest_at_the_root(tree: dict[str, str], name: str) -> None:
     assert read(tree).project.name == name
-    assert read(tree, "mine").project.name == "mine"
 
 
 @pytest.mark.parametrize(

@@ -106,21 +106,7 @@ _EXCLUDED_DIRS = _table(
 )
 
 # A folder `vendor` deeper in the tree can also be about merchants. In these languages its files are indexed.
-_VENDOR_AS_NAME_SUFFIXES = (
-    ".py",
-    ".pyi",
-    ".java",
-    ".kt",
-    ".scala",
-    ".cs",
-    ".swift",
-    ".ts",
-    ".tsx",
-    ".vue",
-    ".html",
-    ".sql",
-    ".ex",
-)
+_VENDOR_AS_NAME_SUFFIXES = tuple(".py .pyi .java .kt .scala .cs .swift .ts .tsx .vue .html .sql .ex".split())  # noqa: SIM905
 
 _LOCK = "lock file"
 _BY_NAME = _table(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic, time_ns
 from typing import TypeAlias
@@ -79,19 +79,17 @@ def list_files(folder: str, include: Sequence[str] = (), ceiling: str = "") -> G
     return kept.answer
 
 
-def _refresh_listing(cached_listing: _CachedListing | None, folder: str, ceiling: str) -> _CachedListing:
+def _refresh_listing(previous: _CachedListing | None, folder: str, ceiling: str) -> _CachedListing:
     """List the files again. If the list is the same as before, it is returned with the stamps taken before git ran."""
     now = time_ns()
-    marks = (
-        _file_stamps(_dependency_paths(folder, cached_listing.answer.stdout, ceiling))
-        if cached_listing is not None and not cached_listing.stamps
-        else {}
-    )
+    stamps: dict[str, FileStamp] = {}
+    if previous is not None and not previous.stamps:
+        paths = _dependency_paths(folder, previous.answer.stdout, ceiling)
+        stamps = {path: _file_stamp(path) for path in paths}
     answer = _run_ls_files(folder, ceiling)
-    settled = all(mark is None or max(mark[:2]) < now - MTIME_GRANULARITY_NS for mark in marks.values())
-    return _CachedListing(
-        answer, marks if settled and cached_listing is not None and answer == cached_listing.answer else {}, monotonic()
-    )
+    is_settled = all(stamp is None or max(stamp[:2]) < now - MTIME_GRANULARITY_NS for stamp in stamps.values())
+    is_same = previous is not None and answer == previous.answer
+    return _CachedListing(answer, stamps if is_settled and is_same else {}, monotonic())
 
 
 def _run_ls_files(folder: str, ceiling: str) -> GitResult:
@@ -128,15 +126,11 @@ class _CachedListing:
         """Return whether git would return the same list."""
         if not self.stamps or monotonic() > self.since + MAX_CACHE_AGE_S:
             return False
-        return all(_file_stamp(path) == mark for path, mark in self.stamps.items())
+        return all(_file_stamp(path) == stamp for path, stamp in self.stamps.items())
 
 
 _listing_cache: dict[tuple[str, str], _CachedListing] = {}
 """Cached lists by folder and ceiling, the most recently used last."""
-
-
-def _file_stamps(paths: Iterable[str]) -> dict[str, FileStamp]:
-    return {path: _file_stamp(path) for path in paths}
 
 
 def _file_stamp(path: str) -> FileStamp:

@@ -99,9 +99,7 @@ class Neighbor:
     relation: Relation
 
 
-def rank(
-    index: IndexReader, seeds: Mapping[int, float], *, max_expanded: int = MAX_EXPANDED, max_rounds: int = MAX_ROUNDS
-) -> dict[int, float]:
+def rank(index: IndexReader, seeds: Mapping[int, float]) -> dict[int, float]:
     """Return the definitions around the seeds by rank, the highest first. The highest rank is 1.
 
     Without seeds it ranks the definitions around the most referenced ones.
@@ -109,8 +107,8 @@ def rank(
     graph = _Graph(index)
     pending = graph.normalized_seeds(seeds) or graph.normalized_seeds(_default_seeds(index))
     ranks: dict[int, float] = {}
-    for _ in range(max_rounds):
-        frontier = graph.next_nodes(pending, max_expanded)
+    for _ in range(MAX_ROUNDS):
+        frontier = graph.next_nodes(pending)
         if not frontier:
             break
         graph.expand(frontier)
@@ -167,12 +165,12 @@ class _Graph:
         total = sum(existing.values())
         return {id: weight / total for id, weight in existing.items()}
 
-    def next_nodes(self, pending: Mapping[int, float], max_expanded: int) -> list[int]:
+    def next_nodes(self, pending: Mapping[int, float]) -> list[int]:
         """Return the nodes to expand next: those with the most pending weight.
 
-        New nodes are added only up to `max_expanded`.
+        New nodes are added only up to `MAX_EXPANDED`.
         """
-        room = min(MAX_FRONTIER, max_expanded - len(self.edges))
+        room = min(MAX_FRONTIER, MAX_EXPANDED - len(self.edges))
         frontier: list[int] = []
         ready = [node for node, weight in pending.items() if weight >= MIN_FLOW]
         for node in sorted(ready, key=lambda node: self._priority(node, pending)):

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from threading import Lock
@@ -32,24 +33,27 @@ SHORT_TIMEOUT_MS = 50
 """How long to wait for other processes before work that can be repeated is not stored."""
 
 
+@dataclass(frozen=True, slots=True)
+class CodeSettings:
+    """The sections `[code]` and `[project]` of a project's settings."""
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    max_files: int = MAX_FILES
+    project: Mapping[str, str] = field(default_factory=dict)
+
+
 class CodeIndex:
     """The index of one folder. Its file may be deleted at any time; `refresh` builds it again."""
 
     def __init__(
-        self,
-        root: Path,
-        file: Path | str,
-        *,
-        include: Sequence[str] = (),
-        exclude: Sequence[str] = (),
-        max_files: int = MAX_FILES,
-        allow: AllowList | None = None,
+        self, root: Path, file: Path | str, settings: CodeSettings | None = None, allow: AllowList | None = None
     ) -> None:
         self.root = root
-        self._include, self._exclude, self._max_files = tuple(include), tuple(exclude), max_files
-        self._include_matcher = matcher(include)
+        self._settings = settings or CodeSettings()
+        self._include_matcher = matcher(self._settings.include)
         self._allow = allow
-        self._db = IndexDatabase(root, file, _text_settings_key(self._include, allow))
+        self._db = IndexDatabase(root, file, _text_settings_key(self._settings.include, allow))
         self._cache = IndexCache()
         self._cache_lock = Lock()
         self._texts: dict[str, FileText] = {}
@@ -75,7 +79,7 @@ class CodeIndex:
             return update
 
     def _walk(self) -> WalkResult:
-        return walk(self.root, self._include, self._exclude, self._max_files)
+        return walk(self.root, self._settings.include, self._settings.exclude, self._settings.max_files)
 
     def has_changed_files(self) -> bool:
         """Return whether a file was changed or removed since the last refresh. New files are found by a refresh only.

@@ -12,12 +12,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Literal
 
 from foveate.text import analysis
 from foveate.text.markdown import split_code
-
-Mode = Literal["question", "report"]
 
 MAX_QUESTION_WORDS = 60
 """A text without code blocks and stack traces is a question up to this length, and a report beyond it."""
@@ -52,7 +49,6 @@ class Frame:
 class CodeQuery:
     """A parsed question or report."""
 
-    mode: Mode
     terms: Mapping[str, float]
     """Index terms with their weights."""
     topic_terms: frozenset[str] = frozenset()
@@ -74,19 +70,7 @@ _BLOB = re.compile(r"/(?:blob|tree|src|raw)/[^/\s]+/([\w./+-]+\.\w+)(?:#L(\d+))?
 _INLINE_CODE = re.compile(r"(?<!`)(`{1,2})([^`\n]{1,200})\1(?!`)")
 _PATH = re.compile(r"(?<![\w/.-])(?:[\w.+-]+/)*[\w+-]+\.(?:[a-z]{1,4}|[ch]pp|scala|swift|toml|yaml|json)(?![\w/-])")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::|#)[A-Za-z_]\w*)*")
-_NON_NAMES = analysis.STOP_WORDS | {
-    "true",
-    "false",
-    "none",
-    "null",
-    "nil",
-    "self",
-    "this",
-    "not",
-    "return",
-    "import",
-    "else",
-}
+_NON_NAMES = analysis.STOP_WORDS.union("true false none null nil self this not return import else".split())  # noqa: SIM905
 _CALL = re.compile(r"([A-Za-z_][\w.]{0,200}+)\(")  # bounded: a long text of dots would take quadratic time
 
 # Headings of issue templates. The sections about the machine are ignored with everything in them; of the other sections
@@ -138,7 +122,7 @@ def parse_query(text: str) -> CodeQuery:
         _add_symbols(symbols, part, zone)
         if zone != "output":
             paths.update(dict.fromkeys(_paths(part)))
-    return CodeQuery("report", _weigh_terms(terms, symbols), frozenset(analysis.terms(title)), tuple(paths), symbols, frames)
+    return CodeQuery(_weigh_terms(terms, symbols), frozenset(analysis.terms(title)), tuple(paths), symbols, frames)
 
 
 def _question(text: str) -> CodeQuery:
@@ -150,7 +134,7 @@ def _question(text: str) -> CodeQuery:
     ]
     for word in words:  # an ordinary word of a short question can be the name of a symbol; alone it almost certainly is
         symbols.setdefault(word, SOLE_WORD_WEIGHT if len(words) == 1 else PLAIN_WORD_WEIGHT)
-    return CodeQuery("question", _weigh_terms(terms, symbols), frozenset(terms), tuple(dict.fromkeys(_paths(text))), symbols)
+    return CodeQuery(_weigh_terms(terms, symbols), frozenset(terms), tuple(dict.fromkeys(_paths(text))), symbols)
 
 
 def _title(text: str) -> tuple[str, str]:

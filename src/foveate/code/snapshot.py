@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from hashlib import blake2b
 from pathlib import Path
 from threading import Lock
@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING
 from foveate.code import query
 from foveate.code.cache import IndexedFile
 from foveate.code.file_text import FileText
-from foveate.code.index import CodeIndex
+from foveate.code.index import CodeIndex, CodeSettings
 from foveate.code.index_reader import IndexReader
 from foveate.code.indexing import IndexUpdate, Progress
 from foveate.code.model import Exclusion
 from foveate.code.search import CodeHits, search
-from foveate.code.walk import MAX_FILES
 from foveate.text.redact import AllowList
 
 if TYPE_CHECKING:
@@ -46,16 +45,6 @@ a walk."""
 SLOW_CHECK_S, MAX_CHECK_SHARE = 0.005, 0.1
 """From some 2,000 files on, looking for changed ones takes longer than this. Then it may take this share of the time at
 most: a burst of calls shares one look."""
-
-
-@dataclass(frozen=True, slots=True)
-class CodeSettings:
-    """The sections `[code]` and `[project]` of a project's settings."""
-
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    max_files: int = MAX_FILES
-    project: Mapping[str, str] = field(default_factory=dict)
 
 
 class Workspace:
@@ -86,15 +75,7 @@ class Workspace:
     def index(self) -> CodeIndex:
         with self._opening:
             if self._index is None:
-                settings = self.settings
-                self._index = CodeIndex(
-                    self.root,
-                    self._file,
-                    include=settings.include,
-                    exclude=settings.exclude,
-                    max_files=settings.max_files,
-                    allow=self._allow,
-                )
+                self._index = CodeIndex(self.root, self._file, self.settings, self._allow)
             return self._index
 
     @property

@@ -59,11 +59,11 @@ class CodebaseDocs:
     """Files that could not be read, with the reasons."""
 
 
-def describe(paths: Sequence[str], read: Callable[[str], str | None], name: str = "") -> CodebaseDocs:
+def describe(paths: Sequence[str], read: Callable[[str], str | None]) -> CodebaseDocs:
     """Return the project's configuration and its docs. `read` returns a text, or None for what cannot be read."""
     files = RepositoryFiles(paths, read)
     manifests = read_manifests(files)
-    project = project_config(files, manifests, name)
+    project = project_config(files, manifests)
     sections = (
         _instructions(files),
         _architecture(files, manifests),

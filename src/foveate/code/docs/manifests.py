@@ -388,7 +388,7 @@ def main_language(counts: Counter[str]) -> str:
     return min(counts, key=lambda language: (language in SECONDARY_LANGUAGES, -counts[language], language), default="")
 
 
-def project_config(files: RepositoryFiles, manifests: Sequence[Manifest], name: str = "") -> ProjectConfig:
+def project_config(files: RepositoryFiles, manifests: Sequence[Manifest]) -> ProjectConfig:
     """Return the project's configuration, from its manifests first and from its paths second."""
     counts = count_languages(files.paths)
     language = main_language(counts)
@@ -399,7 +399,6 @@ def project_config(files: RepositoryFiles, manifests: Sequence[Manifest], name: 
     own = [manifest for manifest in manifests if manifest.ecosystem == ecosystem]
     at_root = (manifest for manifest in (*own, *manifests) if manifest.name and not manifest.folder)
     named = next(((manifest.name, manifest.path) for manifest in at_root), ("", ""))
-    named = (name, "given") if name else named
     framework = _framework(files, own, named[0])
     test = _test_framework(files, own, ecosystem)
     return ProjectConfig(named[0], language, framework[0], test[0], named[1], language_source, framework[1], test[1])

@@ -18,6 +18,7 @@ MAX_CHARS = 40_000
 """The rest of a longer document is not read: the important parts come early."""
 MAX_LINE_CHARS = 2_000
 """It also bounds the time that the patterns below take."""
+MAX_SENTENCE_CHARS, MAX_INTRODUCTION_CHARS = 160, 900
 MIN_PARAGRAPH_CHARS = 30
 """Shorter paragraphs are captions and rows of links."""
 
@@ -159,10 +160,10 @@ def obligations(text: str) -> list[str]:
     return [sentence for sentence in dict.fromkeys(every) if len(sentence) <= 240 and _OBLIGATION.search(sentence)]
 
 
-def first_sentence(text: str, max_chars: int = 160) -> str:
+def first_sentence(text: str) -> str:
     """Return the first sentence of a docstring in plain words, or "" if there are none."""
     found = sentences(to_plain_text(text.strip().partition("\n\n")[0]))
-    return truncate(found[0], max_chars).rstrip(".:") if found else ""
+    return truncate(found[0], MAX_SENTENCE_CHARS).rstrip(".:") if found else ""
 
 
 # --- introductions -------------------------------------------------------------------------------------------------
@@ -174,7 +175,7 @@ _RELEVANT = re.compile(
 )
 
 
-def introduction(text: str, max_chars: int = 900) -> list[str]:
+def introduction(text: str) -> list[str]:
     """Return what a README says about its project: its first paragraphs, then those under headings such as "Overview"."""
     found = [one for one in paragraphs(text) if len(one.text) >= MIN_PARAGRAPH_CHARS or one.is_item]
     lead = [paragraph for paragraph in found if paragraph.headings <= 1]
@@ -182,7 +183,7 @@ def introduction(text: str, max_chars: int = 900) -> list[str]:
     kept: list[str] = []
     for paragraph in [*lead, *relevant] or found:
         shown = f"- {paragraph.text}" if paragraph.is_item else paragraph.text
-        if sum(map(len, kept)) + len(shown) > max_chars:
-            return kept or [truncate(shown, max_chars)]
+        if sum(map(len, kept)) + len(shown) > MAX_INTRODUCTION_CHARS:
+            return kept or [truncate(shown, MAX_INTRODUCTION_CHARS)]
         kept.append(shown)
     return kept
