@@ -12,7 +12,7 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 from uuid import uuid4
@@ -42,6 +42,9 @@ SIGN_IN_RATE = parse("30/minute")
 
 UNMATCHED_ROUTE = "(none)"
 
+CLIENT_LEFT = 499
+"""Status in the log if the client left before there was a response, as nginx writes it."""
+
 
 class RequestLogMiddleware:
     """Gives every request an id, a log line and metrics, and turns unexpected exceptions into a 500."""
@@ -55,51 +58,40 @@ class RequestLogMiddleware:
             await self._app(scope, receive, send)
             return
         chosen = Headers(scope=scope).get("x-request-id", "")
-        state = _RequestState(chosen if REQUEST_ID.fullmatch(chosen) else uuid4().hex)
+        request_id = chosen if REQUEST_ID.fullmatch(chosen) else uuid4().hex
+        began, status = time.perf_counter(), CLIENT_LEFT
 
         async def logging_send(message: Message) -> None:
+            nonlocal status
             if message["type"] == "http.response.start":
-                state.status = message["status"]
-                MutableHeaders(scope=message)["X-Request-Id"] = state.request_id
+                status = message["status"]
+                MutableHeaders(scope=message)["X-Request-Id"] = request_id
             await send(message)
 
         with self._metrics.active.track_inprogress():
             try:
                 await self._app(scope, receive, logging_send)
             except ClientDisconnect:
-                state.status = 499
+                status = CLIENT_LEFT
             except Exception as error:
                 scope["error"] = type(error).__name__
-                log.exception("request %s failed", state.request_id)
-                if state.status is None:
+                log.exception("request %s failed", request_id)
+                if status == CLIENT_LEFT:
                     await _internal_error(error)(scope, receive, logging_send)
-        self._log_request(scope, state)
+        self._log_request(scope, request_id, status, time.perf_counter() - began)
 
-    def _log_request(self, scope: Scope, state: _RequestState) -> None:
-        route, status = _route(scope), state.status or 499  # 499: the client left before there was a response
-        seconds = time.perf_counter() - state.began
-        method = scope["method"] if scope["method"] in METHODS else "other"  # a client can invent any number of them
+    def _log_request(self, scope: Scope, request_id: str, status: int, seconds: float) -> None:
+        # The path holds ids and is never logged. A client can invent any number of methods, and each would be a time series.
+        route = getattr(scope.get("route"), "path", UNMATCHED_ROUTE)
+        method = scope["method"] if scope["method"] in METHODS else "other"
         self._metrics.requests.labels(method, route, str(status)).inc()
         self._metrics.seconds.labels(route).observe(seconds)
         if "error" in scope:
             self._metrics.errors.labels(scope["error"]).inc()
         principal = scope.get("principal")
         line = {"at": iso(now()), "method": scope["method"], "route": route, "status": status}
-        more = {"ms": round(seconds * 1000, 1), "request": state.request_id, "token": principal.id if principal else ""}
+        more = {"ms": round(seconds * 1000, 1), "request": request_id, "token": principal.id if principal else ""}
         log.info(json.dumps({**line, **more}))
-
-
-@dataclass(slots=True)
-class _RequestState:
-    request_id: str
-    status: int | None = None
-    began: float = field(default_factory=time.perf_counter)
-
-
-def _route(scope: Scope) -> str:
-    """Return the pattern of the route. The path itself contains ids and is never logged."""
-    route = scope.get("route")
-    return getattr(route, "path", UNMATCHED_ROUTE) if route is not None else UNMATCHED_ROUTE
 
 
 def _internal_error(error: Exception) -> ASGIApp:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import Request
-
 from foveate.engine.inbox import Review
 from foveate.errors import InputError
 from foveate.server.inspector.page import Action, ActionResult, Page, PageRequest
@@ -30,12 +28,12 @@ def _reason(review: Review) -> str:
     return REASONS[review.reason].format(kind=review.proposed_kind)
 
 
-def accept(request: PageRequest, _: Request) -> ActionResult:
+def accept(request: PageRequest) -> ActionResult:
     (rule,) = request.engine.inbox.accept(request.require("id", "record"))
     return "inbox", {}, f"Accepted: it is the {rule.kind} {rule.id} now."
 
 
-def edit_and_accept(request: PageRequest, _: Request) -> ActionResult:
+def edit_and_accept(request: PageRequest) -> ActionResult:
     id, text = request.require("id", "record"), request.text("text").strip()
     if not text:
         raise InputError("An accepted record needs a text. Reject the proposal instead.")
@@ -43,7 +41,7 @@ def edit_and_accept(request: PageRequest, _: Request) -> ActionResult:
     return "inbox", {}, f"Accepted with your text: it is the {record.kind} {record.id} now."
 
 
-def answer(request: PageRequest, _: Request) -> ActionResult:
+def answer(request: PageRequest) -> ActionResult:
     id, text = request.require("id", "question"), request.text("answer").strip()
     if not text:
         raise InputError("The answer is empty. Write one, or reject the question.")
@@ -51,7 +49,7 @@ def answer(request: PageRequest, _: Request) -> ActionResult:
     return "inbox", {}, f"Answered: the decision {decision.id}."
 
 
-def reject(request: PageRequest, _: Request) -> ActionResult:
+def reject(request: PageRequest) -> ActionResult:
     id = request.require("id", "record")
     request.engine.inbox.reject(id)
     return "inbox", {}, f"Rejected: {id} is retired."
@@ -59,8 +57,8 @@ def reject(request: PageRequest, _: Request) -> ActionResult:
 
 PAGES = (Page("inbox", "Inbox", inbox_page),)
 ACTIONS = (
-    Action("inbox-accept", ("admin",), accept),
-    Action("inbox-edit", ("admin",), edit_and_accept),
-    Action("inbox-answer", ("memory:write",), answer),
-    Action("inbox-reject", ("memory:write",), reject),
+    Action("inbox-accept", "admin", accept),
+    Action("inbox-edit", "admin", edit_and_accept),
+    Action("inbox-answer", "memory:write", answer),
+    Action("inbox-reject", "memory:write", reject),
 )

@@ -28,7 +28,8 @@ MAX_VALUES, MAX_VALUE_CHARS, MAX_DIGITS = 1_000, 50_000, 12
 class PageRequest:
     """A request for a page or from a form: the caller and the values of the query string or the form."""
 
-    def __init__(self, caller: Caller, values: Iterable[tuple[str, str]]) -> None:
+    def __init__(self, http: Request, caller: Caller, values: Iterable[tuple[str, str]]) -> None:
+        self.http = http
         self.caller = caller
         self.values = [(name, value) for name, value in values if value != ""]  # browsers send fields that were left empty
         if len(self.values) > MAX_VALUES or any(len(name) + len(value) > MAX_VALUE_CHARS for name, value in self.values):
@@ -97,8 +98,8 @@ ActionResult = tuple[str, dict[str, Any], str]
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A form: its path below /ui, the scopes that it requires, and the function that applies it."""
+    """A form: its path below /ui, the scope that it requires, and the function that applies it."""
 
     name: str
-    required_scopes: tuple[str, ...]
-    handler: Callable[[PageRequest, Request], ActionResult]
+    required_scope: str
+    handler: Callable[[PageRequest], ActionResult]

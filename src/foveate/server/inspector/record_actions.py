@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import Request
-
 from foveate.engine import Engine
 from foveate.errors import Conflict, InputError
 from foveate.records.kinds import kind_of
@@ -41,7 +39,7 @@ def tags_text(record: Record) -> str:
     return ", ".join(record.tags)
 
 
-def edit(request: PageRequest, _: Request) -> ActionResult:
+def edit(request: PageRequest) -> ActionResult:
     """Change the fields that differ from the stored ones."""
     record, expected = request.engine.get(_id(request)), _version(request)
     text, tags, title = request.text("text"), request.text("tags"), request.text("title").strip()
@@ -65,41 +63,41 @@ def edit(request: PageRequest, _: Request) -> ActionResult:
     return _back_to_record(request, f"Saved as version {edited.version}.")
 
 
-def pin(request: PageRequest, _: Request) -> ActionResult:
+def pin(request: PageRequest) -> ActionResult:
     pinned = request.flag("pinned")
     request.engine.edit(_id(request), pinned=pinned)
     return _back_to_record(request, "Pinned: every context of its scope shows it." if pinned else "No longer pinned.")
 
 
-def confirm(request: PageRequest, _: Request) -> ActionResult:
+def confirm(request: PageRequest) -> ActionResult:
     request.engine.feedback(confirmed=[_id(request)])
     record = request.engine.get(_id(request))
     return _back_to_record(request, f"Confirmed; {pluralize(record.data['confirmations'], 'confirmation')} so far.")
 
 
-def retire(request: PageRequest, _: Request) -> ActionResult:
+def retire(request: PageRequest) -> ActionResult:
     request.engine.edit(_id(request), status="retired")
     return _back_to_record(request, "Retired: contexts no longer show it. Undo reverses this.")
 
 
-def outcome(request: PageRequest, _: Request) -> ActionResult:
+def outcome(request: PageRequest) -> ActionResult:
     outcome = request.text("outcome")
     request.engine.edit(_id(request), outcome=outcome, result=request.text("result"))
     return _back_to_record(request, f"Its outcome is {outcome}.")
 
 
-def false_alarm(request: PageRequest, _: Request) -> ActionResult:
+def false_alarm(request: PageRequest) -> ActionResult:
     request.engine.feedback(wrong=[_id(request)])
     return _back_to_record(request, "Counted as a false alarm.")
 
 
-def promote(request: PageRequest, _: Request) -> ActionResult:
+def promote(request: PageRequest) -> ActionResult:
     record = request.engine.inbox.accept(_id(request), kind=request.text("kind") or None)[0]
     retired = "" if record.id == _id(request) else f" It is a {record.kind} now, and the old record is retired."
     return "record", {"id": record.id}, f"Promoted: its trust is user.{retired}"
 
 
-def undo(request: PageRequest, _: Request) -> ActionResult:
+def undo(request: PageRequest) -> ActionResult:
     """Undo the change that the page showed as the last one, and no later one."""
     _check_version(request.engine, _id(request), _version(request))
     undone = request.engine.undo(_id(request))
@@ -107,12 +105,12 @@ def undo(request: PageRequest, _: Request) -> ActionResult:
     return _back_to_record(request, f"Undone: it is as it was before{others}.")
 
 
-def forget(request: PageRequest, http_request: Request) -> ActionResult:
+def forget(request: PageRequest) -> ActionResult:
     id = _id(request)
     if request.text("word").strip() not in (CONFIRM_WORD, id):
         raise InputError(f"Nothing was deleted. To delete {id!r} for good, type {CONFIRM_WORD} or its id.")
     forgotten = request.engine.forget(id)
-    http_request.app.state.idempotency.clear()  # cached responses may contain its text
+    request.http.app.state.idempotency.clear()  # cached responses may contain its text
     parts = [pluralize(number, noun) for table, noun in TABLE_NOUNS.items() if (number := forgotten.counts.get(table))]
     return "memory", {}, " ".join([f"Deleted {id} for good: {', '.join(parts)}.", *forgotten.warnings])
 
@@ -144,13 +142,13 @@ def _normalize_line_ends(text: str) -> str:
 
 
 ACTIONS: tuple[Action, ...] = (
-    Action("record-edit", ("memory:write",), edit),
-    Action("record-pin", ("memory:write",), pin),
-    Action("record-confirm", ("memory:write",), confirm),
-    Action("record-retire", ("memory:write",), retire),
-    Action("record-outcome", ("memory:write",), outcome),
-    Action("record-false-alarm", ("memory:write",), false_alarm),
-    Action("record-undo", ("memory:write",), undo),
-    Action("record-promote", ("admin",), promote),
-    Action("record-forget", ("admin",), forget),
+    Action("record-edit", "memory:write", edit),
+    Action("record-pin", "memory:write", pin),
+    Action("record-confirm", "memory:write", confirm),
+    Action("record-retire", "memory:write", retire),
+    Action("record-outcome", "memory:write", outcome),
+    Action("record-false-alarm", "memory:write", false_alarm),
+    Action("record-undo", "memory:write", undo),
+    Action("record-promote", "admin", promote),
+    Action("record-forget", "admin", forget),
 )

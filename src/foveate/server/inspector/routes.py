@@ -21,7 +21,6 @@ from foveate.server.http.access import (
     Caller,
     cookie_name,
     needs,
-    require_scope,
 )
 from foveate.server.http.responses import RequestRefused
 from foveate.server.inspector import code, comparison, contexts, health, inbox, records, security, tasks
@@ -75,7 +74,7 @@ def _page_endpoint(page: Page) -> Callable[..., Response]:
         request: Request,
         caller: Caller = Depends(needs(page.required_scope)),  # noqa: B008
     ) -> Response:
-        page_request = PageRequest(caller, request.query_params.multi_items())
+        page_request = PageRequest(request, caller, request.query_params.multi_items())
         document = page.document(page_request)
         variables = {
             "doc": document,
@@ -141,16 +140,12 @@ def _static(name: str) -> Response:
 
 
 def _action_endpoint(action: Action) -> Callable[..., Response]:
-    first, *others = action.required_scopes
-
     def change(
         request: Request,
-        caller: Caller = Depends(needs(first)),  # noqa: B008
+        caller: Caller = Depends(needs(action.required_scope)),  # noqa: B008
     ) -> Response:
-        for scope in others:
-            require_scope(caller.principal, scope)
         fields = security.read_form(request)
-        page, values, message = action.handler(PageRequest(caller, fields), request)
+        page, values, message = action.handler(PageRequest(request, caller, fields))
         signature = security.sign(request, message)
         return RedirectResponse(Links("", fields).to(page, **values, done=message, seal=signature), 303)
 
