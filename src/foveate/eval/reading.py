@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -125,19 +124,15 @@ def digest(paths: Sequence[Path]) -> str:
     return content.hexdigest()
 
 
-if sys.platform != "win32":
-    import fcntl
-
-    def lock(file: int | IO[bytes], busy_message: str) -> None:
-        """Lock an open file until it is closed. Raises InputError with the message if another process holds the lock."""
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(busy_message) from None
-        except OSError:
-            return  # some network file systems have no locks, and an evaluation must run there, too
-
-else:
-
-    def lock(file: int | IO[bytes], busy_message: str) -> None:
-        """Do nothing: Windows has no such lock."""
+def lock(file: int | IO[bytes], busy_message: str) -> None:
+    """Lock an open file until it is closed. Raises InputError with the message if another process holds the lock."""
+    try:
+        import fcntl
+    except ImportError:
+        return  # Windows has no such lock
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InputError(busy_message) from None
+    except OSError:
+        return  # some network file systems have no locks, and an evaluation must run there, too
