@@ -155,6 +155,7 @@ def _git() -> str:
     import subprocess
 
     try:
+        # Run, not only looked up: on macOS the command exists and fails until the developer tools are installed.
         done = subprocess.run(["git", "--version"], capture_output=True, text=True, check=False, timeout=5)
     except (OSError, subprocess.TimeoutExpired):
         return ""

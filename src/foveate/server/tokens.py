@@ -93,6 +93,7 @@ class Tokens:
         """List all tokens, oldest first."""
         try:
             found = os.stat(self._path)
+            # The inode, too: a file that was replaced within one tick of the clock can have the same time and size.
             stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
             if stamp != self._cache[0]:
                 self._cache = (stamp, _read(self._path))
@@ -113,6 +114,7 @@ class Tokens:
     def find(self, secret: str, at: int) -> Token | None:
         """Return the valid token with this secret. Every token is compared in constant time."""
         digest = _hash(secret)
+        # No early return: the time must not tell how many tokens come before a matching one.
         found = [token for token in self.list() if hmac.compare_digest(token.hash, digest)]
         return found[0] if found and not found[0].is_expired(at) else None
 

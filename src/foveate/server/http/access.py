@@ -105,6 +105,7 @@ class Authenticator:
             name = (urlsplit(f"//{address}").hostname or "").lower()
         except ValueError:
             return False
+        # A service on every interface is reached by each address of the machine. DNS rebinding needs a name.
         return name in self._names or (self._settings.host in WILDCARD_HOSTS and _is_ip_address(name))
 
     def authenticate_request(self, headers: Headers, path: str) -> Principal:
@@ -184,6 +185,7 @@ def named_scope(principal: Principal, scope: Scope, names: dict[str, str | None]
     """Return a scope with the names of a request. A token of one user or agent cannot name another."""
     given = {level: name for level, name in names.items() if name}
     for level in ("user", "agent"):
+        # The owner's engine may be opened for an agent; that is a default for the owner, not a limit.
         fixed = getattr(principal.scope, level) if not principal.is_owner else None
         if fixed is not None and given.get(level, fixed) != fixed:
             raise RequestRefused(403, f"This token is for {level} {fixed!r}; it cannot act for {given[level]!r}.")
@@ -203,6 +205,7 @@ ScopeParam = Annotated[str | None, Query(min_length=1, max_length=500)]
 def needs(*scopes: str) -> Callable[..., Any]:
     """Return a dependency that gives the caller if their token has these scopes."""
 
+    # Async without awaiting anything: FastAPI would run a plain function in a thread, and those are for endpoints.
     async def caller(
         request: Request,
         user: ScopeParam = None,

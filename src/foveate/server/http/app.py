@@ -83,6 +83,7 @@ def create_app(engine_or_path: Engine | str | Path, *, settings: Settings | None
         lifespan=lifespan,
         docs_url=None,  # the pages would load scripts from another site
         redoc_url=None,
+        # A copy, because the inspector adds its routes to the app's list and all apps share ROUTES.
         routes=list(ROUTES),
     )
     state = app.state

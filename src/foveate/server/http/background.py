@@ -45,6 +45,7 @@ def embedding_worker(engine: Engine, metrics: Metrics, stopping: Event) -> Itera
     if engine.store.data.embedder is None:
         yield
         return
+    # A daemon: a model that hangs in a batch must not keep the process alive after the shutdown.
     worker = Thread(target=_run_worker, args=(engine, metrics, stopping), name="foveate-embedding", daemon=True)
     worker.start()
     try:

@@ -107,6 +107,7 @@ class AccessMiddleware:
         self._app = app
         self._authenticator = authenticator
         self._rate = rate
+        # In memory: the service is one process, and a restart may forget who called how often.
         self._limiter = MovingWindowRateLimiter(MemoryStorage())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -122,6 +123,7 @@ class AccessMiddleware:
             client = (scope.get("client") or ("",))[0]
             if scope["path"] == SIGN_IN and scope["method"] == "POST":
                 self._check_rate(f"sign in {client}", SIGN_IN_RATE)
+            # Public paths are not counted: a probe every second would use up the limit of its address.
             elif not is_public(scope["path"]):
                 self._check_rate(principal.id or client, self._rate)
         except FoveateError as error:
@@ -213,6 +215,7 @@ class IdempotencyCache:
 
     def begin(self, key: tuple[str, str], request: str) -> _CachedResponse:
         self._responses[key] = response = _CachedResponse(request, time.monotonic())
+        # A request whose entry is gone runs again when it is repeated. It must never wait for a response that was dropped.
         while len(self._responses) > self.MAX_ENTRIES:
             self._responses.popitem(last=False)
         return response
@@ -238,6 +241,7 @@ class IdempotencyMiddleware:
         if not key:
             await self._app(scope, receive, send)
             return
+        # Clients choose their keys. Two of them may choose the same one.
         caller = (scope["principal"].id, key)
         request = _digest([scope["method"].encode(), scope["path"].encode(), scope["query_string"], scope["body"]])
         known = self._cache.get(caller)

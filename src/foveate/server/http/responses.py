@@ -64,6 +64,7 @@ def etag(text_hash: str) -> str:
 
 def matches_etag(tag: str, if_none_match: str | None) -> bool:
     """Return whether the client already has the version with this tag."""
+    # If-None-Match compares weakly (RFC 9110), unlike If-Match.
     known = [part.strip().removeprefix("W/") for part in (if_none_match or "").split(",")]
     return "*" in known or tag.removeprefix("W/") in known
 
@@ -80,6 +81,7 @@ def decode_cursor(cursor: str | None, *types: type) -> tuple[Any, ...] | None:
     try:
         parts = json.loads(urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4)))
         is_position = isinstance(parts, list) and [type(part) for part in parts] == list(types)
+        # A client can write a cursor of its own, and no database binds a larger integer.
         if is_position and all(abs(part) < 2**63 for part in parts if isinstance(part, int)):
             return tuple(parts)
     except (ValueError, RecursionError):
@@ -146,6 +148,7 @@ def install_error_handlers(app: FastAPI) -> None:
     async def http_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         detail = str(error.detail)
+        # Endpoints raise NotFound with a reason. This is Starlette's own, for a path that no route has.
         if error.status_code == HTTPStatus.NOT_FOUND and request.scope.get("route") is None:
             detail = f"No endpoint {request.url.path!r}. /openapi.json lists all endpoints."
         headers = dict(error.headers or {})

@@ -58,6 +58,7 @@ def run(
                 access_log=False,
                 server_header=False,
                 timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
+                # The default, auto, would go on serving an app that failed to start.
                 lifespan="on",
             )
             signal.signal(signal.SIGTERM, _ignore)  # uvicorn raises the signal again after its shutdown
@@ -97,6 +98,7 @@ def _bind(host: str, port: int | None) -> socket.socket:
     try:
         return socket.create_server((host, PORT if port is None else port), family=family, backlog=BACKLOG)
     except OSError as error:
+        # The default port may belong to the service of another project. Clients read the port from the service file.
         if port is None:
             return _bind(host, 0)
         raise InputError(

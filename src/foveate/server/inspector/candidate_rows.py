@@ -59,6 +59,7 @@ def candidate_rows(
     external_records: Mapping[str, Record] | None = None,
 ) -> list[CandidateRow]:
     """Return a row for each entry. `external_records` are records that are not stored."""
+    # The context may have seen records of a session or task that the page's own scope does not name.
     with engine.store.data.reader(receipt.narrow_scope(engine.scope)) as reader:
         stored = reader.get([entry.id for entry in entries])
     records = {**stored, **(external_records or {})}

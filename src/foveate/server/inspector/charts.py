@@ -34,6 +34,7 @@ def bar(parts: Iterable[tuple[str, float, str]], total: float | None = None) -> 
     scale = total or sum(amount for _, amount, _ in amounts) or 1.0
     segments, x = [], 0.0
     for name, amount, color in amounts:
+        # A part must not leave the drawing if the parts are more than `total`.
         width = min(amount * WIDTH / scale, WIDTH - x)
         if width > 0:
             segments.append(BarSegment(name, amount, round(x, 2), round(width, 2), color))

@@ -90,6 +90,7 @@ def _matches(row: CandidateRow, reason: str, words: str) -> bool:
 
 def _sort_rows(rows: list[CandidateRow], sort: str) -> list[CandidateRow]:
     """Sort by a column: best score, smallest shortfall or title first. Rows without a shortfall come last."""
+    # Sorting is stable: rows that are equal in another column stay in the order of their scores.
     rows = sorted(rows, key=lambda row: (-row.entry.score, row.id, row.entry.slot))
     if sort == "title":
         return sorted(rows, key=lambda row: row.title.lower())

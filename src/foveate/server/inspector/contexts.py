@@ -27,6 +27,7 @@ def contexts_page(request: PageRequest) -> dict[str, Any]:
     groups: dict[str | None, list[ReceiptSummary]] = {}
     for row in shown:
         groups.setdefault(row.scope.session, []).append(row)
+    # A token for one agent must not tell its holder the names of the others.
     speaks_for_one_agent = request.caller.principal.scope.agent and not request.caller.principal.is_owner
     return {
         "groups": [{"session": session, "contexts": contexts} for session, contexts in groups.items()],

@@ -128,8 +128,10 @@ class Version:
 
 def versions(record: Record, changes: Sequence[Change]) -> tuple[list[Version], int]:
     """Return the latest versions of a record, newest first, and the number of earlier ones."""
+    # The history holds what was before each change. What came of it is what was before the next one.
     after = [*(change.before for change in changes[1:]), record]
     found = [_version(change, then or record) for change, then in zip(changes, after, strict=False)]
+    # Most records are added without a change in the history: there was nothing before.
     if not any(change.version == 1 for change in changes):
         found.insert(0, Version(1, "add", record.created))
     return found[::-1][:MAX_VERSIONS], max(0, len(found) - MAX_VERSIONS)

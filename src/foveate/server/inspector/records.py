@@ -42,6 +42,7 @@ def memory_page(request: PageRequest) -> dict[str, Any]:
     if words:
         hits = engine.search(words, kinds=filters.kinds, limit=limit, filters=Filters(tags=filters.tags))
         records = [hit.record for hit in hits if status in ("", hit.record.status)]
+        # Ids and keys are no words of the text, so the search does not find them.
         with engine.store.data.reader() as reader:
             named = lookup(reader, words.strip())
         if named is not None and named.id not in {record.id for record in records}:

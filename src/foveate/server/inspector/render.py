@@ -83,6 +83,7 @@ def static_file(name: str) -> bytes:
 @lru_cache(maxsize=8)
 def static_path(name: str) -> str:
     """Return the path of a static file with a hash of its content, so that browsers may cache it forever."""
+    # The hash is a part of the address, so a new version of the file is fetched although browsers keep the old one.
     return f"{UI}/static/{name}?v={blake2b(static_file(name), digest_size=6).hexdigest()}"
 
 

@@ -146,6 +146,7 @@ def _action_endpoint(action: Action) -> Callable[..., Response]:
     ) -> Response:
         fields = security.read_form(request)
         page, values, message = action.handler(PageRequest(request, caller, fields))
+        # The message travels in the address, because the page that shows it is another request.
         signature = security.sign(request, message)
         return RedirectResponse(Links("", fields).to(page, **values, done=message, seal=signature), 303)
 

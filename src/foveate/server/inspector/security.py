@@ -83,6 +83,7 @@ def fields_of(request: Request) -> list[tuple[str, str]]:
 
 def set_session_cookie(response: Response, request: Request, token: str) -> Response:
     """Store the token in a cookie for /ui. It is `lax`, so that a link in a chat opens the page that it names."""
+    # Always secure would lock out the service on this machine, which has no certificate.
     secure = request.url.scheme == "https"
     response.set_cookie(cookie_name(request.headers), token, path=UI, httponly=True, samesite="lax", secure=secure)
     return response
@@ -93,6 +94,7 @@ def is_cross_site_request(headers: Headers) -> bool:
 
     The other page could not read the answer, but the service would do the work.
     """
+    # Browsers send this header and scripts cannot set it. Programs without it are not browsers, and hold no cookie.
     if headers.get("sec-fetch-site", "none") in ("same-origin", "none"):
         return False
     return (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) != ("navigate", "document")

@@ -50,6 +50,7 @@ def tasks_page(request: PageRequest) -> dict[str, Any]:
         rows = [(task, 0) for task in tasks if _has_status(task, status)] if status else list(_tree(tasks))
         page = rows[start : start + limit]
         named = {task.id: task for task in tasks}
+        # A task may wait for one that is older than all that were read.
         others = {id for task, _ in page for id in task.waiting_for} - named.keys()
         named |= {task.id: task for task in _tasks(reader, others)}
         handoffs = _handoffs(reader, [task.id for task, _ in page])

@@ -145,7 +145,9 @@ def _truncate(text: str, max_tokens: int, counter: str) -> str:
     end = f"\n{closing[0]}" if closing else ""
     body = text[: closing.start()] if closing else text
     while body and (size := tokens.count(body + end, counter)) > max_tokens:
+        # Characters per token vary within a text, so one cut in proportion rarely fits.
         body = body[: min(len(body) * max_tokens // size, len(body) - 1)]
+    # Half a line misleads more than one line less, unless the text is one long line.
     lines = body[: body.rfind("\n") + 1]
     return (lines if 2 * len(lines) > len(body) else body) + end
 

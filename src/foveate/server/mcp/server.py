@@ -104,6 +104,7 @@ class FoveateServer(MCPServer[Any]):
     ) -> CallToolResult | InputRequiredResult:
         parameters = {tool.name: tool.input_schema.get("properties", {}) for tool in await self.list_tools()}
         if name not in parameters:
+            # Models misspell names, and the package's own error names no other.
             shown = name[:MAX_NAME_CHARS]
             raise ToolError(f"Unknown tool {shown!r}.{near(shown, parameters)}")
         # A parameter that is ignored silently would make a model believe that it had an effect.

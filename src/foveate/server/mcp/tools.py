@@ -126,6 +126,7 @@ class Tools:
         engine = self._engine()
         if where == "code":
             return self._search_code(engine, query, kinds, limit)
+        # A model can write half of a surrogate pair. It should find what it can instead of an error about Unicode.
         hits = engine.search(replace_unencodable(query), kinds=kinds, limit=limit)
         rows = [(hit.record, hit.relevance) for hit in hits]
         hint = " Try where='code'." if engine.code.available else ""
@@ -228,6 +229,7 @@ class Tools:
         }
         receipt = engine.receipts.get(context)
         engine.receipts.check_marks(marks, receipt)
+        # All marks are checked before one is stored: a call that fails must not do half of its work.
         for id, mark in marks.items():
             if mark != "useful" and _is_rule(engine.get(id).kind):
                 raise InputError(f"{id!r} is a rule of the user: tell the user what is wrong with it. Nothing was stored.")

@@ -105,6 +105,7 @@ def add(
 
 
 def _add_many(engine: Engine, bodies: list[dict[str, Any]]) -> Response:
+    # Each record is made before one is stored, so that one answer lists the problems of all.
     rows = [(body.pop("kind"), body.pop("text"), body) for body in bodies]
     problems = []
     for number, (kind, text, fields) in enumerate(rows):
@@ -160,6 +161,7 @@ def _version(if_match: str) -> int:
 def forget(request: Request, id: str, caller: Administers) -> Response:
     """Delete a record permanently, down to the bytes of the file."""
     forgotten = caller.engine.forget(id)
+    # Stored responses may contain its text.
     request.app.state.idempotency.clear()
     return Document(documents.forgotten([id], forgotten))
 

@@ -33,6 +33,7 @@ async def refuse_unknown_parameters(request: Request) -> None:
 
     FastAPI ignores them. A misspelt filter or scope would then show what it was meant to leave out.
     """
+    # Dependencies have parameters, too: needs() reads user, agent, session and task.
     known = sorted(_query_parameters(request.scope["route"].dependant))
     unknown = sorted(request.query_params.keys() - set(known))
     if unknown:

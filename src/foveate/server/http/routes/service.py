@@ -77,6 +77,7 @@ def import_(request: Request, caller: Administers, format: Annotated[ImportForma
     """Import an export, or what other programs have written. Records that exist already stay as they are."""
     if caller.principal.scope.agent is not None:
         raise RequestRefused(403, "Imported lines name their agents: a token for one agent cannot import.")
+    # The body is no parameter: FastAPI would try to read lines of JSON as one document.
     lines = request.scope["body"].splitlines(keepends=True)
     return Document(documents.plain(import_lines(caller.engine.store.data, lines, "the body", format, strict=True)))
 
@@ -84,6 +85,7 @@ def import_(request: Request, caller: Administers, format: Annotated[ImportForma
 @router.post("/hooks/{host}", tags=["hooks"])
 def hook(host: str, event: dict[str, Any], caller: WritesAndComputes) -> Response:
     """Handle the event of a coding agent's hook, as its host wrote it. The answer is what the hook prints."""
+    # Not a Document: the host knows its own format, which has no schema_version.
     return JSONResponse(handle(caller.engine, host, check_body(event)))
 
 
