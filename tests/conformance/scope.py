@@ -72,7 +72,7 @@ def seen(reader: Reader, ids: list[str]) -> Iterator[str]:
         "receipts of": {id for id in ids if reader.receipts(10, id)},
         "receipt lines": {id for id in ids if lines(reader)},
         "receipt lines of": {id for id in ids if lines(reader, session="s1")},
-        "receipt lines since": {id for id in ids if reader.receipt_summaries_since(0, 10)[0]},
+        "receipt lines since": {id for id in ids if reader.receipt_summaries(10, since=1)},
         "receipt sessions": {id for id in ids if reader.receipt_sessions(10)},
         "shown by": {id for shown in reader.items_shown_by(["ctx_1"]).values() for id in shown},
         "growth by day": set(ids) if sum(reader.growth_by_day(0).values()) > 1 else set(),
@@ -218,9 +218,9 @@ class Receipts(Suite):
                 assert lines(reader, 1, (T0 + 1, "ctx_3"), session="s1") == ["ctx_1"]
                 assert lines(reader, session="s9") == []
                 newest = ["ctx_3", "ctx_2", "ctx_1", "ctx_0"]
-                for at, limit, known, further in ((0, 9, 4, False), (1, 2, 2, False), (1, 1, 1, True), (2, 9, 0, False)):
-                    since, more = reader.receipt_summaries_since(T0 + at, limit)
-                    assert (ids_in(since), more) == (newest[:known], further)
+                for at, limit, known in ((0, 9, 4), (1, 2, 2), (1, 1, 1), (2, 9, 0)):
+                    assert ids_in(reader.receipt_summaries(limit, since=T0 + at)) == newest[:known]
+                assert ids_in(reader.receipt_summaries(9, session="s1", since=T0 + 1)) == ["ctx_3"]
                 assert reader.receipts(1)[0] == replace(kept[3], shown_ids=())
 
     def test_sessions_of_contexts_are_counted_the_newest_first(self, tmp_path: Path) -> None:

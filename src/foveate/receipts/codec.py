@@ -47,7 +47,7 @@ _REPORT_FIELDS = ("source", "slots", "found", "ms", "error", "among", "note")
 _CANDIDATE_FIELDS = ("id", "version", "hash", "kind", "slot", "source", "features", "score", "overruled_by")
 _OMISSION_FIELDS = ("reason", "detail", "needs_tokens", "needs_score")
 _SUMMARY_FIELDS = ("tokens", "total", "reserve", "framing", "slots", "items", "left_out", "ms", "text_hash")
-"""Fields that stand under their own names in a receipt and in its summary."""
+"""Fields that have the same name in JSON."""
 
 Json = dict[str, Any]
 

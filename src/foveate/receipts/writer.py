@@ -191,8 +191,8 @@ class ReceiptWriter:
         """Return the summaries of receipts since a time, newest first, and whether there are more than `limit`."""
         self.flush()
         with self._open_reader(None) as reader:
-            rows, has_more = reader.receipt_summaries_since(since, limit)
-        return map(summary_from_json, rows), has_more
+            rows = reader.receipt_summaries(limit + 1, since=since)
+        return map(summary_from_json, rows[:limit]), len(rows) > limit
 
     def _pending_runs(self, *, any_scope: bool = False) -> list[Run]:
         """Return the runs that wait to be written, oldest first: those that the reader may see, or all."""

@@ -118,14 +118,17 @@ where project = :project and pinned = 1 and status = 'active' and {visible}
 and (cast(:kinds as json) is null or kind {in_texts kinds})
 order by salience desc, created, id
 
+-- name: live_or_archived
+status <> 'retired' and (status = 'archived') = (:archived = 1)
+
 -- name: recent
 select {record_columns} from records
-where project = :project and kind = :kind and {live} and {visible} and {matches_filters}
+where project = :project and kind = :kind and {live_or_archived} and {visible} and {matches_filters}
 order by created desc, doc desc limit :limit
 
 -- name: recent_of_session
 select {record_columns} from records {indexed_by records_session}
-where project = :project and session = :in_session and kind = :kind and {live} and {visible} and {matches_filters}
+where project = :project and session = :in_session and kind = :kind and {live_or_archived} and {visible} and {matches_filters}
 order by created desc, doc desc limit :limit
 
 -- name: sessions
@@ -151,16 +154,6 @@ where latest is not null order by latest desc, name limit :limit
 select {record_columns} from records
 where project = :project and kind = :kind and status = 'active' and {visible} and {matches_filters}
 order by salience desc, created desc, doc desc limit :limit
-
--- name: recent_archived
-select {record_columns} from records
-where project = :project and kind = :kind and status = 'archived' and {visible} and {matches_filters}
-order by created desc, doc desc limit :limit
-
--- name: recent_archived_of_session
-select {record_columns} from records {indexed_by records_session}
-where project = :project and session = :in_session and kind = :kind and status = 'archived' and {visible} and {matches_filters}
-order by created desc, doc desc limit :limit
 
 -- name: all_records
 -- In pages, so that an export of a large project needs little memory.
@@ -352,17 +345,14 @@ select body from receipts where project = :project and id = :id and {own_scope}
 select {receipt_columns} from receipts where project = :project and {own_scope} order by created desc, id desc limit :limit
 
 -- name: receipt_summaries
-select line from receipts where project = :project and line <> '' and {own_scope}
-and (cast(:created as bigint) is null or (created, id) < (:created, :id)) order by created desc, id desc limit :limit
+select line from receipts
+where project = :project and created >= :since and (created, id) < (:created, :id) and line <> '' and {own_scope}
+order by created desc, id desc limit :limit
 
 -- name: receipt_summaries_of_session
 select line from receipts
-where project = :project and session = :in_session and line <> '' and {own_scope}
-and (cast(:created as bigint) is null or (created, id) < (:created, :id)) order by created desc, id desc limit :limit
-
--- name: receipt_summaries_since
-select line from receipts where project = :project and created >= :since and line <> '' and {own_scope}
-order by created desc, id desc limit :limit
+where project = :project and session = :in_session and created >= :since and (created, id) < (:created, :id) and line <> ''
+and {own_scope} order by created desc, id desc limit :limit
 
 -- name: receipt_sessions
 select session, count(*), max(created) from receipts where project = :project and session is not null and {own_scope}

@@ -29,6 +29,9 @@ from foveate.types import NO_FILTERS, Change, Filters, Link, Record, Scope
 FALLBACK_SECRET = os.urandom(16).hex()
 """Secret of a project that this role may not see, so that its quotes still cannot be guessed. It is not stored."""
 
+END_OF_TIME = 2**63 - 1
+"""Later than every stored time."""
+
 BYTES_PER_DIMENSION = 2
 """Vectors are stored as half floats."""
 
@@ -83,10 +86,10 @@ class ReadTransaction:
         self, kinds: Sequence[str], limit: int, filters: Filters, *, archived: bool = False, session: str | None = None
     ) -> list[Record]:
         """Return the newest records of these kinds, of one session if it is given."""
-        params: dict[str, Any] = {"limit": limit, **filter_params(filters)}
-        query = "recent_archived" if archived else "recent"
+        params: dict[str, Any] = {"limit": limit, "archived": archived, **filter_params(filters)}
+        query = "recent"
         if session is not None:
-            query, params["in_session"] = f"{query}_of_session", session
+            query, params["in_session"] = "recent_of_session", session
         # One query for each kind: each reads its own range of an index and stops at the limit.
         records = [record for kind in kinds for record in self._records(query, kind=kind, **params)]
         return sorted(records, key=lambda record: (record.created, record.id), reverse=True)[:limit]
@@ -194,18 +197,16 @@ class ReadTransaction:
         rows = self._fetch("receipts_with_record" if shown_in else "receipts", limit=limit, **shown_in)
         return [StoredReceipt(*row) for row in rows]
 
-    def receipt_summaries(self, limit: int, after: tuple[int, str] | None = None, session: str | None = None) -> list[str]:
-        """Return the summaries of receipts, newest first: those after (created, id) of the last one of another page."""
-        created, id = after or (None, "")
-        params = {"limit": limit, "created": created, "id": id}
-        if session is None:
-            return [summary for (summary,) in self._fetch("receipt_summaries", **params)]
-        return [summary for (summary,) in self._fetch("receipt_summaries_of_session", in_session=session, **params)]
-
-    def receipt_summaries_since(self, since: int, limit: int) -> tuple[list[str], bool]:
-        """Return the summaries of receipts created since a time, newest first, and whether there are more."""
-        summaries = [summary for (summary,) in self._fetch("receipt_summaries_since", since=since, limit=limit + 1)]
-        return summaries[:limit], len(summaries) > limit
+    def receipt_summaries(
+        self, limit: int, after: tuple[int, str] | None = None, session: str | None = None, *, since: int = 0
+    ) -> list[str]:
+        """Return the summaries of receipts, newest first. `after` is (created, id) of the last one of another page."""
+        created, id = after or (END_OF_TIME, "")
+        params: dict[str, Any] = {"limit": limit, "since": since, "created": created, "id": id}
+        query = "receipt_summaries"
+        if session is not None:
+            query, params["in_session"] = "receipt_summaries_of_session", session
+        return [summary for (summary,) in self._fetch(query, **params)]
 
     def receipt_agents(self) -> list[str]:
         """Return the agents that contexts were computed for, of other scopes too. Only their names cross the scopes."""
