@@ -177,14 +177,10 @@ def _profile_problems(place: ProjectLocation) -> list[str]:
     """Return the problems of all profiles."""
     from foveate.pipeline import profiles
 
-    found = profiles.profile_dirs(place.root)
-    return [problem for name in profiles.names(found) for problem in _check_profile(name, found)]
-
-
-def _check_profile(name: str, places: Any) -> list[str]:
-    from foveate.pipeline import profiles
-
-    try:
-        return profiles.check(name, places)
-    except FoveateError as error:
-        return [str(error)]
+    dirs, problems = profiles.profile_dirs(place.root), []
+    for name in profiles.names(dirs):
+        try:
+            problems += profiles.check(name, dirs)
+        except FoveateError as error:
+            problems.append(str(error))
+    return problems

@@ -44,10 +44,6 @@ class Document(Response):
         return text.encode("utf-8", "replace")  # a lone surrogate in a stored text must not fail the response
 
 
-def created(content: Mapping[str, Any], location: str) -> Document:
-    return Document(content, 201, {"Location": location})
-
-
 def parse_include(text: str, known: Iterable[str]) -> set[str]:
     """Return the parts that an `include` parameter names."""
     names = {name.strip() for name in text.split(",") if name.strip()}

@@ -34,10 +34,13 @@ _VERSION, _ANY_VERSION = f'"version": "{__version__}"', '"version": "*"'
 
 def load() -> dict[str, Results]:
     """Return results by protocol version."""
-    catalog: dict[str, Results] = json.loads(FILE.read_text("utf-8").replace(_ANY_VERSION, _VERSION))
-    latest = catalog[HANDSHAKE_VERSIONS[0]]
-    for version in HANDSHAKE_VERSIONS[1:]:
-        catalog[version] = {**latest, "initialize": {**latest["initialize"], "protocolVersion": version}}
+    stored: dict[str, Results] = json.loads(FILE.read_text("utf-8").replace(_ANY_VERSION, _VERSION))
+    first, stateless = stored[HANDSHAKE_VERSIONS[0]], stored[STATELESS_VERSION]
+    catalog = {
+        version: {**first, "initialize": {**first["initialize"], "protocolVersion": version}}
+        for version in HANDSHAKE_VERSIONS
+    }
+    catalog[STATELESS_VERSION] = {method: {**first.get(method, {}), **result} for method, result in stateless.items()}
     return catalog
 
 
@@ -67,6 +70,15 @@ def _request(process: subprocess.Popen[str], method: str, params: Any) -> dict[s
     return result
 
 
+def _without_equal_parts(results: Results, others: Results) -> Results:
+    """Return results without the parts that other results have, too: the tools are the same in each version."""
+    return {
+        method: {name: part for name, part in result.items() if others.get(method, {}).get(name) != part}
+        for method, result in results.items()
+    }
+
+
 if __name__ == "__main__":
-    catalog = {version: server_results(version) for version in (HANDSHAKE_VERSIONS[0], STATELESS_VERSION)}
+    first, stateless = server_results(HANDSHAKE_VERSIONS[0]), server_results(STATELESS_VERSION)
+    catalog = {HANDSHAKE_VERSIONS[0]: first, STATELESS_VERSION: _without_equal_parts(stateless, first)}
     FILE.write_text(json.dumps(catalog, ensure_ascii=False, indent=1).replace(_VERSION, _ANY_VERSION) + "\n", "utf-8")

@@ -21,7 +21,6 @@ from foveate.server.http.responses import (
     Include,
     Limit,
     RequestRefused,
-    created,
     decode_cursor,
     encode_cursor,
     parse_include,
@@ -101,7 +100,7 @@ def add(
     if key:
         body.setdefault("key", key)
     added = caller.engine_for(body).add(**body)
-    return created(documents.added(added), f"/v1/records/{added.record.id}")
+    return Document(documents.added(added), 201, {"Location": f"/v1/records/{added.id}"})
 
 
 def _add_many(engine: Engine, bodies: list[dict[str, Any]]) -> Response:

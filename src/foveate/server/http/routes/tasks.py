@@ -15,7 +15,7 @@ from foveate.operations import documents
 from foveate.options import Outcome, TaskStatus
 from foveate.server.http.access import Caller, Reads, Writes, WritesAndComputes
 from foveate.server.http.bodies import Arguments, refuse_fields
-from foveate.server.http.responses import Document, created
+from foveate.server.http.responses import Document
 from foveate.server.http.routes.router import new_router
 from foveate.tasks.handoff import json_schema, template
 from foveate.tasks.task import CURRENT, Task
@@ -72,7 +72,8 @@ def add(
 
 
 def _created(task: Task) -> Response:
-    return created({"id": task.id, "action": task.action, "task": documents.task(task)}, f"/v1/tasks/{task.id}")
+    document = {"id": task.id, "action": task.action, "task": documents.task(task)}
+    return Document(document, 201, {"Location": f"/v1/tasks/{task.id}"})
 
 
 @router.get("/tasks/{id}")
