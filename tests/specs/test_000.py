@@ -738,17 +738,17 @@ def test_the_computed_result_has_every_part_of_the_document() -> None:
         "related_tasks": ["task_6"],
         "prior_work": [
             {
+                "task": "Session store",
+                "summary": "Who is signed in is kept in Postgres.",
+                "files_to_read": [{"file": "src/store.py", "reason": "`open_store` | `close_store`"}],
+            },
+            {
                 "task": "Registration",
                 "summary": "People can register; passwords are hashed with argon2.",
                 "files_to_read": [
                     {"file": "src/users/register.py", "reason": "how the handler answers"},
                     {"file": "src/users/hash.py"},
                 ],
-            },
-            {
-                "task": "Session store",
-                "summary": "Who is signed in is kept in Postgres.",
-                "files_to_read": [{"file": "src/store.py", "reason": "`open_store` | `close_store`"}],
             },
         ],
         "inherited_patterns": [
@@ -897,7 +897,7 @@ def test_a_receipt_can_be_rendered_as_the_documents_debug_section(monkeypatch: p
         "- Nodes matched: 8\n- Patterns found: 3\n- Gotchas found: 3\n- Decisions found: 2"
     )
     assert parts["Dependencies Processed"].strip() == (
-        "- Task IDs: task_1, task_2\n- Patterns inherited: 2\n- Warnings inherited: 1\n- Blocking questions: 1"
+        "- Task IDs: task_2, task_1\n- Patterns inherited: 2\n- Warnings inherited: 1\n- Blocking questions: 1"
     )
     assert parts["Context Map Filtering"].strip() == (
         "- Total entries: 3\n- Entries after filter: 2\n- Top relevance score: 8"
