@@ -107,7 +107,7 @@ def fill_store(engine: Engine) -> dict[str, str]:
 
 def _large(engine: Engine, query: str) -> str:
     """Compute a context with at least CANDIDATE_COUNT candidates, most of them left out."""
-    facts = {"max_candidates": CANDIDATE_COUNT, "min_score": 0.0}
+    facts = {"max_candidates": CANDIDATE_COUNT, "min_relevance": 0.0}
     context = engine.context(query, budget=6000, overrides={"slots": {"facts": facts}})
     count = len(engine.receipts.get(context).candidates)
     assert count >= CANDIDATE_COUNT, f"only {count} candidates"

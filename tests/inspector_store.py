@@ -291,7 +291,7 @@ def _contexts(seeding: Seeding) -> None:
         wide, answer="Yes: Chose Redis over Memcached for the checkout cache and sessions, it answers in 2 ms."
     )
     seeding.engine.feedback(wide, useful=[ids["redis"]], outdated=[ids["core"]])
-    facts = {"min_trust": "agent", "min_score": 0.42, "max_candidates": 200}
+    facts = {"min_trust": "agent", "min_relevance": 0.42, "max_candidates": 200}
     floors = {"slots": {"facts": facts, "decisions": {"max_items": 2}}}
     left_out = Filters(exclude=(ids["conflict"],))
     seeding.context(QUESTION, name="tight", budget=900, overrides=floors, filters=left_out)

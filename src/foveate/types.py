@@ -13,9 +13,17 @@ from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
 from foveate.clock import When, parse_time
 from foveate.errors import InputError, near
 
-Level = Literal["full", "summary", "micro"]
-LEVELS: tuple[Level, ...] = ("full", "summary", "micro")
-"""Longest first."""
+Level = Literal["full", "passage", "summary", "micro"]
+LEVELS: tuple[Level, ...] = ("full", "passage", "summary", "micro")
+"""Longest first. A passage is cut from the full text for one request; the others are stored."""
+
+STORED_LEVELS: tuple[Level, ...] = ("full", "summary", "micro")
+
+Passage = tuple[tuple[int, int], ...]
+"""Positions in a text: the parts that a passage consists of, in order."""
+
+Fill = Literal["none", "related", "all"]
+FILL_MODES: tuple[Fill, ...] = ("none", "related", "all")
 
 Trust = Literal["user", "agent", "repo", "tool", "web"]
 TRUST: tuple[Trust, ...] = ("web", "tool", "repo", "agent", "user")
@@ -23,7 +31,7 @@ TRUST: tuple[Trust, ...] = ("web", "tool", "repo", "agent", "user")
 
 Intent = Literal["question", "action", "fix", "explain", "other"]
 Reason = Literal[
-    "budget", "max_items", "min_score", "duplicate", "superseded", "disputed", "not valid", "excluded", "untrusted"
+    "budget", "max_items", "min_relevance", "duplicate", "superseded", "disputed", "not valid", "excluded", "untrusted"
 ]
 
 
@@ -256,11 +264,15 @@ class Slot:
     tokens: int | None = None
     share: float | None = None
     max_items: int | None = None
-    min_score: float = 0.0
+    min_relevance: float = 0.0
+    """Records with a lower relevance are not shown, unless `fill` says so."""
+    fill: Fill = "none"
+    """What the room is filled with below `min_relevance`: nothing; the next best records, if the store probably answers the
+    request (`related`); or everything, newest first (`all`)."""
     max_candidates: int | None = None
     """Maximum number of candidates from the source; None for as many as the budget could hold."""
     level: Level = "summary"
-    """Level of an item: full, summary or micro. An item that does not fit is shown at a shorter one."""
+    """Level of an item: full, passage, summary or micro. An item that does not fit is shown at a shorter one."""
     max_level: Level = "full"
     """Longest level of an item, used if tokens are left."""
     keep: bool = False
@@ -354,8 +366,10 @@ class Candidate:
     """A record that seems to contradict it. Both are shown, each with its date."""
     features: Mapping[str, float] = field(default_factory=dict)
     score: float = 0.0
+    passage: Passage = ()
+    """The parts of its text that answer the request; empty if no passage was cut."""
     token_counts: Mapping[Level, int] | None = None
-    """Tokens by the counter of the request, if it differs from the counter of the store."""
+    """Tokens by the counter of the request, if they differ from those that the store has."""
 
     @property
     def tokens(self) -> Mapping[Level, int]:
@@ -418,7 +432,7 @@ class LeftOut(_OfCandidate):
     detail: str = ""
     """Id of the record that it repeats or that replaced it, its rank, ..."""
     needs_tokens: int = 0
-    needs_score: float = 0.0
+    needs_relevance: float = 0.0
 
 
 # --- budget and result ---------------------------------------------------------------------------------------------

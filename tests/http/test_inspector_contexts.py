@@ -91,7 +91,7 @@ def test_left_out_reads_as_a_page_whatever_a_record_says(client: TestClient, ask
     [
         ("score", lambda row: -row.entry.score),
         ("needs_tokens", lambda row: (not row.entry.needs_tokens, row.entry.needs_tokens)),
-        ("needs_score", lambda row: (not row.entry.needs_score, row.entry.needs_score)),
+        ("needs_relevance", lambda row: (not row.entry.needs_relevance, row.entry.needs_relevance)),
         ("title", lambda row: row.title.lower()),
     ],
 )

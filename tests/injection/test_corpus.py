@@ -30,7 +30,7 @@ HONEST = "Invoice 4471 was paid in March by the northern branch."
 QUESTION = "Was invoice 4471 paid in March by the northern branch?"
 RULE = "Answer in whole sentences, and name the invoice."
 BUDGET = 60_000
-WHOLE = {name: {"level": "full", "max_level": "full", "min_score": 0.0} for name in ("facts", "recent")}
+WHOLE = {name: {"level": "full", "max_level": "full", "min_relevance": 0.0} for name in ("facts", "recent")}
 
 TURN = re.compile(
     r"^[\s>*+|#=~_/\"'`.\d)-]*[\[({<*]*\s?(system|assistant|user|human|developer|tool|ai)"

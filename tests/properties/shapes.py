@@ -83,7 +83,7 @@ def profiles(draw: st.DrawFn) -> Profile:
                 heading=draw(st.sampled_from(("", "Heading"))),
                 empty_text=draw(st.sampled_from(("", "", "Nothing here."))),
                 max_items=None if keep else draw(st.none() | st.integers(0, 4)),
-                min_score=0.0 if keep else draw(st.sampled_from((0.0, 0.0, 0.3))),
+                min_relevance=0.0 if keep else draw(st.sampled_from((0.0, 0.0, 0.3))),
                 level=level,
                 max_level=draw(st.sampled_from(LEVELS[: LEVELS.index(level) + 1])),
                 keep=keep,

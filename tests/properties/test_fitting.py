@@ -112,7 +112,7 @@ def test_with_repeats_the_best_item_or_its_duplicate_stays(case: Case, more: int
 @examples(400)
 @given(cases(repeats=True), st.data())
 def test_a_candidate_under_its_floor_changes_nothing(case: Case, data: st.DataObject) -> None:
-    case = with_first_slot(case, keep=False, min_score=0.3)
+    case = with_first_slot(case, keep=False, min_relevance=0.3)
     slot = next(slot for slot in case.profile.slots if slot.name == "s0")
     donor = data.draw(st.sampled_from(case.candidates)) if case.candidates else candidate("s0", "low", 0.0, (90, 30, 9))
     score = round(data.draw(st.floats(0, 0.299)), 6)
@@ -126,7 +126,7 @@ def test_a_candidate_under_its_floor_changes_nothing(case: Case, data: st.DataOb
     assert with_low.sections == without.sections
     assert with_low.budget == without.budget
     assert Counter(o.reason for o in with_low.left_out) == Counter(o.reason for o in without.left_out) + Counter(
-        ["min_score"]
+        ["min_relevance"]
     )
 
 
@@ -166,7 +166,7 @@ def test_what_must_be_kept_is_never_lost(case: Case) -> None:
 @given(cases(), st.integers(0, 10_000))
 def test_stable_sections_do_not_depend_on_scores_or_on_what_may_be_shown(case: Case, seed: int) -> None:
     """Whatever the question finds for the other slots, a stable slot that is kept reads the same."""
-    case = with_first_slot(case, keep=True, stable=True, max_items=None, min_score=0.0)
+    case = with_first_slot(case, keep=True, stable=True, max_items=None, min_relevance=0.0)
     kept_stable = {slot.name for slot in case.profile.slots if slot.stable and slot.keep}
     others = {slot.name for slot in case.profile.slots if not slot.keep}
     random = Random(seed)

@@ -23,7 +23,7 @@ slot_values = st.fixed_dictionaries(
         "kinds": st.lists(st.sampled_from(["fact", "note", "event"]), max_size=2),
         "tokens": st.integers(0, 500),
         "share": amounts,
-        "min_score": units,
+        "min_relevance": units,
         "keep": st.booleans(),
         "optional": st.booleans(),
     },

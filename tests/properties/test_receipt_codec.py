@@ -94,7 +94,7 @@ candidates: st.SearchStrategy[AnyCandidate] = st.one_of(
         reason=st.sampled_from(get_args(Reason)),
         detail=names | ids,
         needs_tokens=counts,
-        needs_score=shares,
+        needs_relevance=shares,
     ),
 )
 scopes = st.builds(Scope, names, optional(names), optional(names), optional(names), optional(names))
@@ -135,7 +135,7 @@ slots = st.builds(
     tokens=optional(counts),
     share=optional(shares),
     max_items=optional(counts),
-    min_score=shares,
+    min_relevance=shares,
     max_candidates=optional(counts),
     level=levels,
     max_level=levels,

@@ -88,8 +88,8 @@ def test_floors_are_on_relevance_alone(engine: foveate.Engine) -> None:
     context = engine.context("Which retries use exponential backoff?")
     reasons = {omission.id: omission.reason for omission in context.left_out}
     assert [item.id for item in context.items] == [near]
-    assert reasons == {far: "min_score"}
-    floors = {slot.name: slot.min_score for slot in resolve("task-files").slots}
+    assert reasons == {far: "min_relevance"}
+    floors = {slot.name: slot.min_relevance for slot in resolve("task-files").slots}
     assert (floors["code"], floors["memories"]) == (0.5, 0.4)
 
 

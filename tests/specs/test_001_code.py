@@ -237,7 +237,7 @@ system_prompt = { tokens = 3000 }
 repo_map = { tokens = 5000 }
 codebase_docs = { tokens = 4000 }
 task_spec = { tokens = 2000 }
-code = { min_score = 0.2 }
+code = { min_relevance = 0.2 }
 """
     with engine(files={**PARCEL, ".foveate/profiles/ours.toml": profile}, profile="ours") as ours:
         budget = ours.context("users").budget
@@ -320,9 +320,9 @@ def test_suggestions_say_what_was_left_out_and_which_setting_would_show_it(parce
     small = said(task="task-001", budget=1500)
     assert "in 'codebase_docs' did not fit" in small
     assert "raise the budget (1,500 now), or slots.codebase_docs.tokens; 'codebase_docs' got 30 tokens." in small
-    floor = {"slots": {"memories": {"min_score": 0.99}}}
+    floor = {"slots": {"memories": {"min_relevance": 0.99}}}
     assert "for 'memories' has 0." in said(task="task-001", overrides=floor)
-    assert "slots.memories.min_score is 0.99" in said(task="task-001", overrides=floor)
+    assert "slots.memories.min_relevance is 0.99" in said(task="task-001", overrides=floor)
     few = {"slots": {"files": {"max_items": 1}}}
     assert "1 for slots.files.max_items (1)" in said(task="task-001", code_query="zeppelin", overrides=few)
     assert "Pass `code_query` with words that the code uses" in said(query="zeppelin hangar")

@@ -53,6 +53,6 @@ def test_every_profile_says_what_it_is_for_and_keeps_the_rules(name: str) -> Non
 def test_chat_gives_memories_half_of_the_flexible_room_in_full() -> None:
     chat = resolve("chat")
     memories = slots(chat)["memories"]
-    assert (memories.level, memories.max_level, memories.min_score) == ("full", "full", 0.0)
+    assert (memories.level, memories.max_level, memories.min_relevance) == ("full", "full", 0.0)
     assert shares(chat)["memories"] == sum(shares(chat).values()) / 2
     assert shares(chat)["recent"] > shares(resolve("default"))["recent"]

@@ -372,7 +372,7 @@ def test_a_way_for_this_sort_of_thing_is_found_without_a_shared_word(profile: st
             kind, "Read its health page first", data={"intents": ["fix"], "entity_types": ["Service"]}
         ).record.id
         other = engine.add(kind, "Ask its owner first", data={"intents": ["explain"], "entity_types": ["service"]}).record.id
-        context = engine.context("Kestrel crashes", overrides={"slots": {f"{kind}s": {"min_score": 0.0}}})
+        context = engine.context("Kestrel crashes", overrides={"slots": {f"{kind}s": {"min_relevance": 0.0}}})
         ids = [item.id for item in context.items]
         assert meant in ids
         assert other not in ids

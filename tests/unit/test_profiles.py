@@ -334,8 +334,8 @@ def test_a_total_must_be_above_0(total: int) -> None:
         ("[slots.facts]\nshare = nan", "Profile 'developer': slots.facts.share must be a number, 0 or more, got nan."),
         ("[weights]\nrecency = -1", "Profile 'developer': weights.recency must be a number, 0 or more, got -1."),
         (
-            "[slots.facts]\nmin_score = 1.5",
-            "Profile 'developer': slots.facts.min_score must be a number from 0 to 1, got 1.5.",
+            "[slots.facts]\nmin_relevance = 1.5",
+            "Profile 'developer': slots.facts.min_relevance must be a number from 0 to 1, got 1.5.",
         ),
         (
             "[slots.facts]\nlevel = 'tiny'",

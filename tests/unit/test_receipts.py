@@ -163,14 +163,14 @@ def test_every_reason_has_a_sentence(engine: foveate.Engine) -> None:
     context = engine.context(
         "Which deploy region holds?",
         filters=Filters(exclude=(out,)),
-        overrides={"slots": {"warnings": {"max_items": 1}, "decisions": {"min_score": 0.9}}},
+        overrides={"slots": {"warnings": {"max_items": 1}, "decisions": {"min_relevance": 0.9}}},
     )
     why = {id: str(engine.why(id, context)) for id in (old, new, twin, out, bad, *many)}
     assert why[old] == f"left out: superseded by {new}, in 'facts'"
     assert why[new].startswith("kept in 'facts'")
     assert why[twin] == f"left out: duplicate of {new}, in 'facts'"
     assert why[out] == "left out: excluded by the request, in 'facts'"
-    assert why[bad].startswith("left out: below min_score (floor 0.9), in 'decisions'; needs +0.")
+    assert why[bad].startswith("left out: below min_relevance (floor 0.9), in 'decisions'; needs +0.")
     assert sum(why[id].startswith("left out: max_items (rank 2 of 1)") for id in many) == 1
 
 
@@ -530,7 +530,7 @@ def test_the_latest_receipt_of_a_session_is_its_own(written: bool) -> None:
 
 
 def test_why_reports_the_slot_that_shows_the_record_and_else_the_first(tmp_path: Path) -> None:
-    strict = {"source": "search", "kinds": ["fact"], "share": 10, "min_score": 0.999}
+    strict = {"source": "search", "kinds": ["fact"], "share": 10, "min_relevance": 0.999}
     with foveate.open(tmp_path, personal=False, code=False) as engine:
         id = engine.add("fact", "The walrus sleeps on the harbour wall").record.id
         for order in (1, 999):  # before and after the slot that shows it
@@ -541,5 +541,5 @@ def test_why_reports_the_slot_that_shows_the_record_and_else_the_first(tmp_path:
             assert [(entry.slot, entry.is_kept) for entry in entries] == (shown if order == 1 else shown[::-1])
             assert engine.why(id, context).candidate.slot == "facts"
             assert str(engine.why(id, context)).startswith("kept in 'facts'")
-        both = {"slots": {"strict": strict, "facts": {"min_score": 0.999}}}
-        assert engine.why(id, engine.context("Where does the walrus sleep?", overrides=both)).reason == "min_score"
+        both = {"slots": {"strict": strict, "facts": {"min_relevance": 0.999}}}
+        assert engine.why(id, engine.context("Where does the walrus sleep?", overrides=both)).reason == "min_relevance"

@@ -68,14 +68,14 @@ def test_a_stable_slot_keeps_the_order_of_its_source() -> None:
 
 
 def test_below_the_floor_says_how_far_below() -> None:
-    ranking = rank([candidate("x", 0.21)], profile(slot(min_score=0.3)), NO_FILTERS)
+    ranking = rank([candidate("x", 0.21)], profile(slot(min_relevance=0.3)), NO_FILTERS)
     assert ranking.by_slot["a"] == ()
-    assert reasons(ranking.left_out) == {"x": ("min_score", "floor 0.3")}
-    assert ranking.left_out[0].needs_score == pytest.approx(0.09)
+    assert reasons(ranking.left_out) == {"x": ("min_relevance", "floor 0.3")}
+    assert ranking.left_out[0].needs_relevance == pytest.approx(0.09)
 
 
 def test_a_score_on_the_floor_is_in() -> None:
-    assert ids(rank([candidate("x", 0.3)], profile(slot(min_score=0.3)), NO_FILTERS).by_slot["a"]) == ["x"]
+    assert ids(rank([candidate("x", 0.3)], profile(slot(min_relevance=0.3)), NO_FILTERS).by_slot["a"]) == ["x"]
 
 
 def test_beyond_max_items_says_its_rank_and_what_it_lacked() -> None:
@@ -83,7 +83,7 @@ def test_beyond_max_items_says_its_rank_and_what_it_lacked() -> None:
     ranking = rank(found, profile(slot(max_items=2)), NO_FILTERS)
     assert ids(ranking.by_slot["a"]) == ["a", "b"]
     assert reasons(ranking.left_out) == {"c": ("max_items", "rank 3 of 2"), "d": ("max_items", "rank 4 of 2")}
-    assert [omission.needs_score for omission in ranking.left_out] == pytest.approx([0.1, 0.7])
+    assert [omission.needs_relevance for omission in ranking.left_out] == pytest.approx([0.1, 0.7])
 
 
 def test_what_a_task_handed_on_is_not_counted_by_max_items() -> None:

@@ -92,10 +92,10 @@ def _is_shared(record: Record) -> bool:
 def _line(record: Record) -> str:
     """Return a record as one line of Markdown, or an empty string. A comment within it would end the block."""
     from foveate.pipeline.assembly import render_line
-    from foveate.types import LEVELS, Candidate
+    from foveate.types import STORED_LEVELS, Candidate
 
     candidate = Candidate(record=record, slot="", source="")
-    lines = (render_line(candidate, level) for level in LEVELS)
+    lines = (render_line(candidate, level) for level in STORED_LEVELS)
     told = next((line for line in lines if _is_one_line(line)), "")
     return told.strip().replace("<!--", "&lt;!--")
 

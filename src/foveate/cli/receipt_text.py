@@ -152,7 +152,7 @@ def _lack_lines(found: Why, entry: CandidateEntry, receipt: Receipt, columns: in
     lacks: list[tuple[float, float, str]] = []
     if tokens := found.needs_tokens:
         lacks.append((granted, tokens, f"lacked +{tokens} tokens of {granted + tokens}"))
-    if short := found.needs_score:
+    if short := found.needs_relevance:
         lacks.append((entry.score, short, f"lacked +{short:.3f} score of {entry.score + short:.3f}"))
     return [[], *([(f"  {text}  ", ""), *_lack_bar(has, lack, columns - len(text) - 4)] for has, lack, text in lacks)]
 

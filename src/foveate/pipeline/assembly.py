@@ -13,13 +13,14 @@ from functools import lru_cache
 from typing import Literal
 
 from foveate.clock import iso
+from foveate.pipeline.passages import passage_text
 from foveate.records import fence
 from foveate.records.kinds import kind_of
 from foveate.records.render import title_of
 from foveate.text import tokens
 from foveate.text.format import one_line
 from foveate.text.sanitize import sanitize
-from foveate.types import LEVELS, Candidate, Item, Level, Message, Record, Section, Slot
+from foveate.types import STORED_LEVELS, Candidate, Item, Level, Message, Record, Section, Slot
 
 MAX_SESSION_NAME_CHARS = 24
 """A longer name, such as a UUID, is cut: its first characters distinguish it."""
@@ -67,7 +68,10 @@ def _empty_note(slot: Slot) -> str:
 
 def render_line(candidate: Candidate, level: Level) -> str:
     """Return a candidate as the model reads it, at a level."""
-    text = kind_of(candidate.record.kind).render(candidate.record, level)
+    record = candidate.record
+    if level == "passage":
+        record, level = replace(record, text=passage_text(record.text, candidate.passage)), "full"
+    text = kind_of(record.kind).render(record, level)
     # The notes contain names of tasks and sessions, which any tool could have chosen.
     notes = [sanitize(note, "web") for note in line_notes(candidate)]
     if not notes:
@@ -111,7 +115,8 @@ def _conflict_note(record: Record, other: Record) -> str:
 
 def count_line(candidate: Candidate, counter: str) -> dict[Level, int]:
     """Count the tokens of a candidate's line at each level."""
-    return {level: tokens.count(render_line(candidate, level), counter) for level in LEVELS}
+    levels = (*STORED_LEVELS, "passage") if candidate.passage else STORED_LEVELS
+    return {level: tokens.count(render_line(candidate, level), counter) for level in levels}
 
 
 # --- sections and messages -----------------------------------------------------------------------------------------
@@ -121,6 +126,8 @@ def build_section(slot: Slot, items: Sequence[Item], tag: str = fence.NO_TAG) ->
     """Return a filled slot. Untrusted text is fenced, and a section that has any is never part of a system message."""
     if items and all(kind_of(item.kind).sort_by_path for item in items):
         items = sorted(items, key=lambda item: item.record.paths)
+    else:
+        items = sorted(items, key=lambda item: fence.reading_order(item.record))
     shown = tuple(replace(item, text=render_line(item.candidate, item.level)) for item in items)
     body = fence.render_fenced(_lines(shown), tag) or _empty_note(slot)
     quotes = any(fence.is_quoted(item.record) for item in items)

@@ -17,9 +17,10 @@ from foveate.pipeline.assembly import (
     empty_note_tokens,
     heading_tokens,
     line_notes,
+    render_line,
 )
 from foveate.pipeline.budget import Demand, allocate, budget_error, min_keep_tokens, redistribution_order, scaled_reserve
-from foveate.pipeline.selection import FittedSlot, Ranking, fence_tokens, fit, max_tokens, min_tokens, rank
+from foveate.pipeline.selection import FittedSlot, Ranking, fit, levels_of, max_tokens, min_tokens, rank, shared_tokens
 from foveate.records import fence
 from foveate.records.make import measure
 from foveate.text import tokens
@@ -98,7 +99,8 @@ class _Filler:
         """Return the items of a slot within its tokens; without candidates, only the tokens of its note."""
         ranked = self.ranking.by_slot[slot.name]
         if ranked:
-            return fit(slot, ranked, granted, heading_tokens(slot, self.counter), fence.cost(self.tag, self.counter))
+            shared, weight = fence.shared_costs(self.tag, self.counter), self.profile.weights.get("relevance", 0.0)
+            return fit(slot, ranked, granted, heading_tokens(slot, self.counter), shared, weight)
         note = empty_note_tokens(slot, self.counter)
         return FittedSlot((), note if note <= granted else 0)
 
@@ -151,13 +153,13 @@ def demand(slot: Slot, ranked: Sequence[Candidate], counter: str, tag: str = fen
         note = empty_note_tokens(slot, counter)
         return Demand(0, note, note)
     heading = heading_tokens(slot, counter)
-    fences = fence_tokens(ranked, fence.cost(tag, counter))
-    fixed = heading + sum(fences)
+    shared = shared_tokens(ranked, fence.shared_costs(tag, counter))
+    fixed = heading + sum(shared)
     return Demand(
         minimum=fixed + sum(min_tokens(candidate, slot) for candidate in ranked),
-        at_level=fixed + sum(candidate.tokens[slot.level] for candidate in ranked),
+        at_level=fixed + sum(candidate.tokens[levels_of(candidate, slot.level)[0]] for candidate in ranked),
         maximum=fixed + sum(max_tokens(candidate, slot) for candidate in ranked),
-        best_item=heading + fences[0] + min_tokens(ranked[0], slot),
+        best_item=heading + shared[0] + min_tokens(ranked[0], slot),
         best_score=ranked[0].score,
     )
 
@@ -166,9 +168,14 @@ def _with_token_counts(candidate: Candidate, counter: str, record_counter: str) 
     """Return a candidate that has the tokens of its line by this counter."""
     if line_notes(candidate):
         return replace(candidate, token_counts=count_line(candidate, counter))
-    if candidate.record.tokens is not None and counter == record_counter:
+    is_counted = candidate.record.tokens is not None and counter == record_counter
+    if is_counted and not candidate.passage:
         return candidate
-    return replace(candidate, token_counts=measure(candidate.record, counter))
+    counts = candidate.record.tokens if is_counted else None
+    counts = counts or measure(candidate.record, counter)
+    if candidate.passage:
+        counts = {**counts, "passage": tokens.count(render_line(candidate, "passage"), counter)}
+    return replace(candidate, token_counts=counts)
 
 
 def _max_framing(profile: Profile, ranking: Ranking, counter: str) -> int:

@@ -12,7 +12,6 @@ from dataclasses import replace
 from math import log10
 
 from foveate.records.lifecycle import DEFAULT_THRESHOLDS, STAGE_SCORES, Thresholds, stage
-from foveate.text import analysis
 from foveate.types import TRUST, Candidate, Profile, Record, Signals, Slot
 
 HOUR_MS = 3_600_000
@@ -22,8 +21,6 @@ OUTCOME_BOOST = {"success": 1.2, "partial": 1.0, None: 1.0, "pending": 0.9, "fai
 MAX_OUTCOME_BOOST = 1.2
 MAX_USAGE_BOOST = 1.5
 """Limits of spec 004, which are scaled to 1."""
-MAX_SPEAKER_CHARS = 60
-"""Longest name before a colon that counts as a speaker."""
 CONTAINED_WORD_BOOST = 0.1
 """Boost of spec 003 for each word of the question that a text contains."""
 
@@ -126,11 +123,4 @@ def _contained_feature(record: Record, keywords: frozenset[str]) -> float:
     return min(1.0, sum(word in text for word in keywords) * CONTAINED_WORD_BOOST)
 
 
-def _speaker_feature(record: Record, keywords: frozenset[str]) -> float:
-    """Return 1 if the text begins with `Name:` and the question has all words of the name."""
-    name, colon, _ = record.text[:MAX_SPEAKER_CHARS].partition(":")
-    words = analysis.words(name) if colon else ()
-    return 1.0 if words and keywords.issuperset(words) else 0.0
-
-
-_WORD_FEATURES = {"keyword": _keyword_feature, "contained": _contained_feature, "speaker": _speaker_feature}
+_WORD_FEATURES = {"keyword": _keyword_feature, "contained": _contained_feature}

@@ -1,7 +1,7 @@
 """Select candidates: rank those that each slot could show, then fit them into the tokens of the slot. Pure.
 
 `rank` leaves out what no budget could bring in: candidates that are excluded, untrusted, superseded, disputed, not valid,
-below the slot's `min_score`, duplicates, or beyond `max_items`. `fit` chooses the level at which each of the others is
+below the slot's `min_relevance`, duplicates, or beyond `max_items`. `fit` chooses the level at which each of the others is
 shown. Each candidate ends up as an item or as a `LeftOut` with its reason.
 """
 
@@ -10,12 +10,30 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from foveate.pipeline.duplicates import DuplicateIndex
-from foveate.records import fence
+from foveate.pipeline.relevance import is_estimated
+from foveate.records.fence import SharedCosts
 from foveate.records.kinds import kind_of
 from foveate.records.lifecycle import awaits_successor, invalidity
 from foveate.types import LEVELS, TRUST, Candidate, Filters, Item, LeftOut, Level, Profile, Slot
+
+MIN_ANSWERABLE = 0.25
+"""Probability that the store answers the request from which on `fill = "related"` fills the room: below it are eight in ten
+requests that nothing in a store answers, and one in twenty of those that something answers (decision 047)."""
+
+PRICE_EXPONENT = 0.75
+"""Power of the tokens by which a value is divided. Below 1, because a longer text is also more likely to be evidence than
+its relevance says."""
+
+LINE_TOKENS = 4
+"""Tokens added to those of a text, so that the shortest ones are not nearly free."""
+
+FULL_TEXT_SHARE = 0.5
+"""Share of the value of a long record that its passage does not have."""
+
+NO_SHARED_COSTS = SharedCosts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +60,9 @@ def rank(candidates: Sequence[Candidate], profile: Profile, filters: Filters, no
     limited: defaultdict[str, list[Candidate]] = defaultdict(list)
     overflow: Counter[str] = Counter()
     selected = DuplicateIndex()
-    for candidate in sorted(eligible, key=lambda candidate: _selection_key(candidate, slots[candidate.slot])):
+    eligible = _above_floors(eligible, slots, left_out)
+    weight = profile.weights.get("relevance", 0.0)
+    for candidate in sorted(eligible, key=lambda candidate: _selection_key(candidate, slots[candidate.slot], weight)):
         slot, record = slots[candidate.slot], candidate.record
         # `keep` slots show every record, even in the same words. Two tasks in the same words can have different results.
         id_only = slot.keep or kind_of(record.kind).allow_duplicates
@@ -77,27 +97,63 @@ def _reject(candidate: Candidate, slot: Slot, filters: Filters, now: int | None)
         return LeftOut(candidate, "disputed", candidate.overruled_by or "")
     if now is not None and (bound := invalidity(record, now)):
         return LeftOut(candidate, "not valid", bound)
-    if candidate.score < slot.min_score:
-        missing = round(slot.min_score - candidate.score, 6)
-        return LeftOut(candidate, "min_score", f"floor {slot.min_score:g}", needs_score=missing)
     return None
 
 
-def _selection_key(candidate: Candidate, slot: Slot) -> tuple[bool, bool, float, bool, float]:
-    """Return the sort key of a candidate: `keep` slots first, then stable slots, then by priority of the slot and by score.
+def _above_floors(candidates: Sequence[Candidate], slots: Mapping[str, Slot], left_out: list[LeftOut]) -> list[Candidate]:
+    """Return the candidates that are relevant enough for their slot, and add the others to `left_out`."""
+    answered = any(candidate.features.get("answerable", 0.0) >= MIN_ANSWERABLE for candidate in candidates)
+    above = []
+    for candidate in candidates:
+        slot = slots[candidate.slot]
+        if _is_relevant(candidate, slot) or slot.fill == "all" or (answered and slot.fill == "related"):
+            above.append(candidate)
+        else:
+            missing = round(slot.min_relevance - candidate.features.get("relevance", 0.0), 6)
+            left_out.append(LeftOut(candidate, "min_relevance", f"floor {slot.min_relevance:g}", needs_relevance=missing))
+    return above
+
+
+def _is_relevant(candidate: Candidate, slot: Slot) -> bool:
+    # What a dependency of the task handed on is relevant by that.
+    return bool(candidate.inherited_from) or candidate.features.get("relevance", 0.0) >= slot.min_relevance
+
+
+def _selection_key(candidate: Candidate, slot: Slot, weight: float) -> tuple[bool, bool, float, bool, bool, float, float]:
+    """Return the sort key of a candidate: `keep` slots first, then stable slots, then by priority of the slot and by value.
 
     The first of several duplicates is shown. Candidates whose file is gone come last in their slot.
     """
     if slot.stable:
         # Scores can depend on the question, and a stable section must not: it keeps the order of its source.
-        return (not slot.keep, False, 0.0, candidate.stale, float(slot.order))
-    return (not slot.keep, True, -slot.priority, candidate.stale, -candidate.score)
+        return (not slot.keep, False, 0.0, candidate.stale, False, float(slot.order), 0.0)
+    estimated = is_estimated(candidate) and candidate.inherited_from is None
+    value = value_per_token(candidate, slot, weight) if estimated else candidate.score
+    return (not slot.keep, True, -slot.priority, candidate.stale, estimated, -value, -candidate.score)
+
+
+def expected_value(candidate: Candidate, weight: float) -> float:
+    """Return the relevance of a candidate, times its other features.
+
+    They decide between records of similar relevance, and never lift an irrelevant one. `weight` is that of relevance.
+    """
+    relevance = candidate.features.get("relevance", 0.0)
+    return relevance * (candidate.score + weight * (1.0 - relevance))
+
+
+def value_per_token(candidate: Candidate, slot: Slot, weight: float) -> float:
+    """Return the expected value of a candidate for the tokens of its usual level."""
+    return expected_value(candidate, weight) / _price(candidate.tokens[_first_level(candidate, slot)])
+
+
+def _price(tokens: int) -> float:
+    return float((tokens + LINE_TOKENS) ** PRICE_EXPONENT)
 
 
 def _beyond_max_items(candidate: Candidate, limited: Sequence[Candidate], overflow: int) -> LeftOut:
-    lowest_score = limited[-1].score if limited else 1.0
-    missing = max(0.0, round(lowest_score - candidate.score, 6))
-    return LeftOut(candidate, "max_items", f"rank {len(limited) + overflow} of {len(limited)}", needs_score=missing)
+    lowest = limited[-1].features.get("relevance", 0.0) if limited else 1.0
+    missing = max(0.0, round(lowest - candidate.features.get("relevance", 0.0), 6))
+    return LeftOut(candidate, "max_items", f"rank {len(limited) + overflow} of {len(limited)}", needs_relevance=missing)
 
 
 # --- levels --------------------------------------------------------------------------------------------------------
@@ -113,27 +169,35 @@ class FittedSlot:
 
 
 def fit(
-    slot: Slot, ranked: Sequence[Candidate], max_tokens: int, heading_tokens: int, tokens_per_fence: int = 0
+    slot: Slot,
+    ranked: Sequence[Candidate],
+    max_tokens: int,
+    heading_tokens: int,
+    shared: SharedCosts = NO_SHARED_COSTS,
+    relevance_weight: float = 0.0,
 ) -> FittedSlot:
-    """Fit the best candidates into `max_tokens`, heading included, each at the longest level for which there are tokens.
+    """Fit the best candidates into `max_tokens`, heading included, each at the level that is worth its tokens.
 
-    A fence around quoted candidates costs `tokens_per_fence`.
+    `shared` are the tokens of lines that several items share. `relevance_weight` is the profile's.
     """
     if not ranked:
         return FittedSlot((), 0)
     available = max_tokens - heading_tokens
-    levels = (_fit_all if slot.keep else _fit_greedily)(slot, ranked, available, tokens_per_fence)
-    fences = dict(zip(levels, fence_tokens([ranked[n] for n in levels], tokens_per_fence), strict=True))
+    if slot.keep:
+        levels = _fit_all(slot, ranked, available, shared)
+    else:
+        levels = _fit_greedily(slot, ranked, available, shared, relevance_weight)
+    added = dict(zip(levels, shared_tokens([ranked[n] for n in levels], shared), strict=True))
     if not slot.stable:
         # Leftover tokens depend on other slots, so stable slots spend none.
-        _spend_rest(slot, ranked, levels, available - sum(fences.values()))
-    items = tuple(Item(ranked[n], level, ranked[n].tokens[level] + fences[n], rank=n + 1) for n, level in levels.items())
+        _spend_rest(slot, ranked, levels, available - sum(added.values()))
+    items = tuple(Item(ranked[n], level, ranked[n].tokens[level] + added[n], rank=n + 1) for n, level in levels.items())
     rest = available - sum(item.tokens for item in items)  # negative if not even the heading fits
     left_out = tuple(
         LeftOut(
             candidate,
             "budget",
-            needs_tokens=min_tokens(candidate, slot) + fence_tokens([candidate], tokens_per_fence)[0] - rest,
+            needs_tokens=min_tokens(candidate, slot) + shared_tokens([candidate], shared)[0] - rest,
         )
         for n, candidate in enumerate(ranked)
         if n not in levels
@@ -141,9 +205,9 @@ def fit(
     return FittedSlot(items, heading_tokens + sum(item.tokens for item in items) if items else 0, left_out)
 
 
-def levels_from(level: Level) -> tuple[Level, ...]:
-    """Return a level and all shorter ones, longest first."""
-    return LEVELS[LEVELS.index(level) :]
+def levels_of(candidate: Candidate, longest: Level) -> list[Level]:
+    """Return the levels that a candidate has, from `longest` to the shortest."""
+    return [level for level in LEVELS[LEVELS.index(longest) :] if level in candidate.tokens]
 
 
 def min_tokens(candidate: Candidate, slot: Slot) -> int:
@@ -153,39 +217,78 @@ def min_tokens(candidate: Candidate, slot: Slot) -> int:
 
 def max_tokens(candidate: Candidate, slot: Slot) -> int:
     """Return the largest number of tokens that a candidate can use in a slot."""
-    return max(candidate.tokens[level] for level in levels_from(slot.max_level))
+    return max(candidate.tokens[level] for level in levels_of(candidate, slot.max_level))
 
 
-def fence_tokens(candidates: Sequence[Candidate], tokens_per_fence: int) -> list[int]:
-    """Return the tokens that each candidate adds for fences around quoted ones, in this order."""
-    return fence.fence_costs([candidate.record for candidate in candidates], tokens_per_fence)
+def shared_tokens(candidates: Sequence[Candidate], shared: SharedCosts) -> list[int]:
+    """Return the tokens that each candidate adds for lines that several share, in this order."""
+    return shared.of(candidate.record for candidate in candidates)
 
 
 def _cheapest_level(candidate: Candidate, slot: Slot) -> Level:
     # Not always the shortest one: a short text can have fewer tokens than its summary.
-    return min(levels_from(slot.level), key=lambda level: candidate.tokens[level])
+    return min(levels_of(candidate, slot.level), key=lambda level: candidate.tokens[level])
 
 
-def _fit_greedily(slot: Slot, ranked: Sequence[Candidate], available: int, tokens_per_fence: int) -> dict[int, Level]:
-    """Give each candidate, best first, the longest level that fits. One that fits at no level is skipped."""
-    levels: dict[int, Level] = {}
-    in_fence = False
+def _first_level(candidate: Candidate, slot: Slot) -> Level:
+    """Return the level at which a slot shows a candidate first: its passage if it has one, before its full text."""
+    levels = levels_of(candidate, slot.level)
+    return "passage" if "passage" in levels else levels[0]
+
+
+def _fit_greedily(
+    slot: Slot, ranked: Sequence[Candidate], available: int, shared: SharedCosts, relevance_weight: float
+) -> dict[int, Level]:
+    """Show candidates, best first, at their first level, and the best passages in full. What does not fit is skipped.
+
+    The full text of a candidate competes with further candidates: by the value that it adds, for the tokens that it adds.
+    """
+    steps: list[tuple[float, int, Level]] = []
     for n, candidate in enumerate(ranked):
-        quoted = fence.is_quoted(candidate.record)
-        fence_cost = tokens_per_fence if quoted and not in_fence else 0
-        for level in levels_from(slot.level):
-            if candidate.tokens[level] + fence_cost <= available:
+        first = _first_level(candidate, slot)
+        price = _price(candidate.tokens[first])
+        value = expected_value(candidate, relevance_weight)
+        steps.append((value / price if is_estimated(candidate) else inf, n, first))
+        if first == "passage" and slot.level == "full" and candidate.tokens["full"] > candidate.tokens[first]:
+            added = candidate.tokens["full"] - candidate.tokens["passage"]
+            steps.append((FULL_TEXT_SHARE * value / _price(added), n, "full"))
+    levels: dict[int, Level] = {}
+    paid: set[object] = set()
+    # Candidates keep their rank among each other. Only full texts are sorted in between.
+    for _, n, level in _merge_by_value(steps):
+        candidate = ranked[n]
+        if n in levels:
+            added = candidate.tokens[level] - candidate.tokens[levels[n]]
+            if added <= available:
                 levels[n] = level
-                available -= candidate.tokens[level] + fence_cost
-                in_fence = quoted
-                break
+                available -= added
+        elif level != "full" or _first_level(candidate, slot) == "full":
+            for shorter in levels_of(candidate, level):
+                line = shared.add(candidate.record, set(paid))
+                if candidate.tokens[shorter] + line <= available:
+                    levels[n] = shorter
+                    available -= candidate.tokens[shorter] + shared.add(candidate.record, paid)
+                    break
     return levels
 
 
-def _fit_all(slot: Slot, ranked: Sequence[Candidate], available: int, tokens_per_fence: int) -> dict[int, Level]:
+def _merge_by_value(steps: Sequence[tuple[float, int, Level]]) -> list[tuple[float, int, Level]]:
+    """Return the steps by value, without changing the order of candidates: each is worth at most the one before it."""
+    capped: list[tuple[float, int, Level]] = []
+    limit = inf
+    for value, n, level in steps:
+        if level == "full" and capped and capped[-1][1] == n:
+            capped.append((min(value, limit), n, level))
+        else:
+            limit = min(limit, value)
+            capped.append((limit, n, level))
+    return sorted(capped, key=lambda step: (-step[0], step[1]))
+
+
+def _fit_all(slot: Slot, ranked: Sequence[Candidate], available: int, shared: SharedCosts) -> dict[int, Level]:
     """Give every candidate its cheapest level, then raise the best ones to the level of the slot."""
     levels = {n: _cheapest_level(candidate, slot) for n, candidate in enumerate(ranked)}
-    used = sum(ranked[n].tokens[level] for n, level in levels.items()) + sum(fence_tokens(ranked, tokens_per_fence))
+    used = sum(ranked[n].tokens[level] for n, level in levels.items()) + sum(shared_tokens(ranked, shared))
     _raise_levels(ranked, levels, available - used, slot.level)
     return levels
 
@@ -199,8 +302,10 @@ def _spend_rest(slot: Slot, ranked: Sequence[Candidate], levels: dict[int, Level
 def _raise_levels(ranked: Sequence[Candidate], levels: dict[int, Level], available: int, max_level: Level) -> None:
     """Replace levels by longer ones, for the best candidates first."""
     for n, current in levels.items():
-        for level in LEVELS[LEVELS.index(max_level) : LEVELS.index(current)]:
+        for level in levels_of(ranked[n], max_level):
             added = ranked[n].tokens[level] - ranked[n].tokens[current]
+            if level == current:
+                break
             if added <= available:
                 levels[n] = level
                 available -= added

@@ -45,7 +45,7 @@ _SIGNAL_FIELDS = {"because": "complexity_reason", "frame_because": "frame_reason
 
 _REPORT_FIELDS = ("source", "slots", "found", "ms", "error", "among", "note")
 _CANDIDATE_FIELDS = ("id", "version", "hash", "kind", "slot", "source", "features", "score", "overruled_by")
-_OMISSION_FIELDS = ("reason", "detail", "needs_tokens", "needs_score")
+_OMISSION_FIELDS = ("reason", "detail", "needs_tokens", "needs_relevance")
 _SUMMARY_FIELDS = ("tokens", "total", "reserve", "framing", "slots", "items", "left_out", "ms", "text_hash")
 """Fields that have the same name in JSON."""
 
@@ -226,6 +226,8 @@ def candidate_to_json(entry: AnyCandidate) -> Json:
         value["stale"] = True
     if entry.text is not None:
         value["text"] = entry.text
+    if entry.passage:
+        value["passage"] = [list(span) for span in entry.passage]
     if entry.versions is not None:
         value["versions"] = list(entry.versions)
     if entry.conflict is not None:
@@ -244,6 +246,7 @@ def _candidate_from_json(value: Mapping[str, Any]) -> AnyCandidate:
         "inherited_from": _ref_from_json(value, "via"),
         "stale": value.get("stale", False),
         "text": value.get("text"),
+        "passage": tuple((start, end) for start, end in value.get("passage", ())),
         "versions": None if versions is None else tuple(versions),
         "conflict": _ref_from_json(value, "conflict"),
     }
@@ -334,7 +337,7 @@ def context_to_json(context: Context) -> Json:
                 "score": omission.score,
                 "reason": omission.reason,
                 "detail": omission.detail,
-                "needs": {"tokens": omission.needs_tokens, "score": omission.needs_score},
+                "needs": {"tokens": omission.needs_tokens, "relevance": omission.needs_relevance},
             }
             for omission in context.left_out
         ],

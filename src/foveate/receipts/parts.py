@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from foveate.memory.relations import ends_of
 from foveate.pipeline.sources.parts import stored_id
-from foveate.types import Level, Reason
+from foveate.types import Level, Passage, Reason
 
 # --- candidates ----------------------------------------------------------------------------------------------------
 
@@ -43,6 +43,8 @@ class CandidateEntry:
     """The record is about a file that no longer exists."""
     text: str | None = None
     """Text of a record that was made for the call and is not stored, so that a replay can show it."""
+    passage: Passage = ()
+    """Positions of its passage in the text."""
     versions: tuple[int, ...] | None = None
     """Versions of the two entities of a relation, which has no version of its own."""
     conflict: RecordRef | None = None
@@ -71,21 +73,21 @@ class KeptCandidate(CandidateEntry):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOutCandidate(CandidateEntry):
-    """A candidate that the context does not show, with the reason and the missing tokens or score."""
+    """A candidate that the context does not show, with the reason and the missing tokens or relevance."""
 
     is_kept: ClassVar[Literal[False]] = False
 
     reason: Reason
     detail: str = ""
     needs_tokens: int = 0
-    needs_score: float = 0.0
+    needs_relevance: float = 0.0
 
     def __str__(self) -> str:
         detail = self.detail
         reason = {
             "budget": "budget",
             "max_items": f"max_items ({detail})",
-            "min_score": f"below min_score ({detail})",
+            "min_relevance": f"below min_relevance ({detail})",
             "duplicate": f"duplicate of {detail}",
             "superseded": f"superseded by {detail}" if detail else "superseded",
             "disputed": f"disputed by {detail}, which is more trusted" if detail else "disputed",
@@ -94,7 +96,7 @@ class LeftOutCandidate(CandidateEntry):
             "untrusted": f"untrusted ({detail}); a person can promote it",
         }[self.reason]
         needs = [f"+{self.needs_tokens} tokens"] if self.needs_tokens else []
-        needs += [f"+{self.needs_score:.3f} score"] if self.needs_score else []
+        needs += [f"+{self.needs_relevance:.3f} relevance"] if self.needs_relevance else []
         return f"left out: {reason}, in {self.slot!r}" + (f"; needs {', '.join(needs)}" if needs else "")
 
 

@@ -184,6 +184,7 @@ def _entry(candidate: Candidate, items: dict[_Key, Item], omissions: Mapping[_Ke
         "inherited_from": _ref(candidate.inherited_from),
         "stale": candidate.stale,
         "text": record.text if candidate.source == "calibration" else None,
+        "passage": candidate.passage,
         "versions": None if versions is None else tuple(versions),
         "conflict": _ref(candidate.conflict),
     }
@@ -198,7 +199,7 @@ def _entry(candidate: Candidate, items: dict[_Key, Item], omissions: Mapping[_Ke
         reason=omission.reason,
         detail=omission.detail,
         needs_tokens=omission.needs_tokens,
-        needs_score=omission.needs_score,
+        needs_relevance=omission.needs_relevance,
     )
 
 

@@ -200,6 +200,7 @@ def _read_candidates(
                 conflict=conflict,
                 features=entry.features,
                 score=entry.score,
+                passage=entry.passage,
             )
         )
     # The receipt has only the number of forgotten candidates, not their ids.

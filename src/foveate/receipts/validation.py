@@ -41,7 +41,7 @@ def validate(receipt: Receipt) -> Validation:
     without_input = _empty_without_input(receipt)
     suggestions = (
         _larger_budget(receipt),
-        _below_min_score(receipt),
+        _below_min_relevance(receipt),
         _nothing_found(receipt),
         "" if without_input else _no_file_of_task(receipt),
         _shown_in_parts(receipt),
@@ -93,13 +93,13 @@ def _is_shortened(entry: KeptCandidate, slot: Slot) -> bool:
     return not slot.stable and LEVELS.index(entry.level) > LEVELS.index(slot.max_level)
 
 
-def _below_min_score(receipt: Receipt) -> str:
-    """Name the slots that are empty because nothing reached their `min_score`."""
+def _below_min_relevance(receipt: Receipt) -> str:
+    """Name the slots that are empty because nothing reached their `min_relevance`."""
     parts = []
     for slot in _empty_slots(receipt):
-        scores = [each.score for each in receipt.left_out if each.slot == slot.name and each.reason == "min_score"]
+        scores = [each.score for each in receipt.left_out if each.slot == slot.name and each.reason == "min_relevance"]
         if scores:
-            minimum = f"slots.{slot.name}.min_score is {slot.min_score:g}"
+            minimum = f"slots.{slot.name}.min_relevance is {slot.min_relevance:g}"
             parts.append(f"the best of {len(scores)} for {slot.name!r} has {max(scores):.2f}, and {minimum}")
     return f"Nothing scored high enough: {'; '.join(parts)}." if parts else ""
 

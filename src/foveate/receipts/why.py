@@ -13,13 +13,13 @@ from foveate.errors import NotFound
 from foveate.memory.relations import load_relation
 from foveate.pipeline.sources import Source, SourceReport
 from foveate.pipeline.sources.base import excluding_filter, limit_of
-from foveate.pipeline.sources.search import applicable_expansions
 from foveate.pipeline.sources.standing import applies_always
 from foveate.receipts.parts import AnyCandidate
 from foveate.receipts.receipt import Receipt
 from foveate.records.kinds import kind_of
 from foveate.store.protocol import Query, Reader, SearchGroup
 from foveate.store.sql import postings
+from foveate.store.sql.search import expansions_for
 from foveate.text import analysis
 from foveate.text.query_expansion import expand_query
 from foveate.types import Filters, Profile, Record, Slot
@@ -59,9 +59,9 @@ class Why:
         return 0 if self.candidate is None or self.candidate.is_kept else self.candidate.needs_tokens
 
     @property
-    def needs_score(self) -> float:
+    def needs_relevance(self) -> float:
         """Return the further score with which it would have been shown."""
-        return 0.0 if self.candidate is None or self.candidate.is_kept else self.candidate.needs_score
+        return 0.0 if self.candidate is None or self.candidate.is_kept else self.candidate.needs_relevance
 
     def __str__(self) -> str:
         return self.sentence
@@ -156,7 +156,11 @@ def _candidate_count(receipt: Receipt, slot: Slot) -> int:
 
 def _rank(receipt: Receipt, record: Record, profile: Profile, slot: Slot, reader: Reader, filters: Filters) -> Explanation:
     terms = receipt.signals.terms
-    also = applicable_expansions(profile, expand_query(receipt.request.query)) if profile.expansion_weight else {}
+    also = (
+        expansions_for(kind_of(record.kind).partition, expand_query(receipt.request.query))
+        if profile.expansion_weight
+        else {}
+    )
     shared = (terms.keys() | also.keys()) & {
         term for term, _, _ in postings.record_postings(record, kind_of(record.kind))[0]
     }

@@ -1,4 +1,4 @@
-"""Fences around untrusted text in a prompt, and their token costs.
+"""Fences around untrusted text in a prompt, lines with the day of events, and their token costs.
 
 The tag of a fence contains a number that the text's author cannot guess. It is derived from a secret of the store and the
 session's name, so it stays the same within a session and prompt caches keep working. Tokenizers count any nine digits alike,
@@ -7,11 +7,13 @@ so what fits into a budget does not depend on the secret.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import groupby
 
+from foveate.clock import iso
 from foveate.text import tokens
 from foveate.types import Record, Trust
 
@@ -41,10 +43,46 @@ def cost(tag: str, counter: str) -> int:
     return tokens.count(_opening(tag), counter) + tokens.count(_closing(tag), counter)
 
 
-def fence_costs(records: Sequence[Record], tokens_per_fence: int) -> list[int]:
-    """Return the tokens that each record adds for fences in this order. The first record of a run pays for all of it."""
-    quoted = [is_quoted(record) for record in records]
-    return [tokens_per_fence if now and not before else 0 for before, now in zip([False, *quoted], quoted, strict=False)]
+@dataclass(frozen=True, slots=True)
+class SharedCosts:
+    """Tokens of the lines that several items share: a fence around quoted ones, and a line with the day of events."""
+
+    fence: int = 0
+    day: int = 0
+
+    def of(self, records: Iterable[Record]) -> list[int]:
+        """Return the tokens that each record adds, in this order. The first one that needs a line pays for it."""
+        paid: set[object] = set()
+        return [self.add(record, paid) for record in records]
+
+    def add(self, record: Record, paid: set[object]) -> int:
+        """Return the tokens that a record adds to those that are paid, and mark its lines as paid."""
+        quoted, added = is_quoted(record), 0
+        if quoted and True not in paid:
+            paid.add(True)
+            added += self.fence
+        day = (quoted, day_of(record))
+        if day[1] and day not in paid:
+            paid.add(day)
+            added += self.day
+        return added
+
+
+@lru_cache(maxsize=256)
+def shared_costs(tag: str, counter: str) -> SharedCosts:
+    """Count the tokens of a fence and of a line with a day, which has the same number of tokens for every day."""
+    return SharedCosts(cost(tag, counter), tokens.count(_day_line("2026-01-01"), counter))
+
+
+def day_of(record: Record) -> str:
+    """Return the day of an event, which stands once above all events of that day; empty for other kinds."""
+    return iso(record.created)[:10] if record.kind == "event" else ""
+
+
+def reading_order(record: Record) -> tuple[bool, bool, int]:
+    """Return the sort key of the items of a section: quoted ones last, so that one fence holds them; events by time."""
+    is_event = record.kind == "event"
+    return is_quoted(record), is_event, record.created if is_event else 0
 
 
 def render_fenced(lines: Iterable[tuple[Record, str]], tag: str) -> str:
@@ -53,11 +91,16 @@ def render_fenced(lines: Iterable[tuple[Record, str]], tag: str) -> str:
 
 
 def pieces(lines: Iterable[tuple[Record, str]], tag: str) -> Iterator[tuple[str, Record | None]]:
-    """Yield the pieces of `render_fenced`, each with the record that it shows; None for a fence."""
+    """Yield the pieces of `render_fenced`, each with the record that it shows; None for a fence or a day."""
     for quoted, group in groupby(lines, key=lambda pair: is_quoted(pair[0])):
         if quoted:
             yield _opening(tag), None
-        yield from ((line, record) for record, line in group)
+        shown_day = ""
+        for record, line in group:
+            if (day := day_of(record)) and day != shown_day:
+                shown_day = day
+                yield _day_line(day), None
+            yield line, record
         if quoted:
             yield _closing(tag), None
 
@@ -68,3 +111,7 @@ def _opening(tag: str) -> str:
 
 def _closing(tag: str) -> str:
     return f"</{tag}>\n"
+
+
+def _day_line(day: str) -> str:
+    return f"[{day}]\n"

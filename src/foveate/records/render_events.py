@@ -1,7 +1,7 @@
 """Renders events, one function for each type (003's formatters).
 
 The fields of an event (`path`, `command`, `stdout`, ...) are in `data`. If one is missing, the text is used instead. An
-event without a type or fields is rendered as its text. The time shown is the event's own, so that its text never changes.
+event without a type or fields is rendered as its text. The day stands above the events of a day, see `fence`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from foveate.clock import iso
 from foveate.records import render
 from foveate.text.format import one_line, pluralize, truncate
 from foveate.types import Level, Record
@@ -22,6 +21,9 @@ ERROR_LINE = re.compile(r"error|exception|traceback|failed", re.IGNORECASE)
 
 MAX_TYPE_CHARS = 32
 """Length of the shown type of an event."""
+
+MAX_NAME_CHARS = 60
+"""Length of the shown name of a speaker."""
 
 MAX_LINE_CHARS = 200
 """Length of one shown line of output. A minified file is one line."""
@@ -59,10 +61,8 @@ def event(record: Record, level: Level) -> str:
     if not type or (not content and formatter not in (_message, _error)):
         return render.plain_text(record, level)
     lead, rest, output = formatter(record, content, level)
-    created = iso(record.created)
-    time = created[:10] if level == "micro" else f"{created[:19]}Z"
     outcome = f" [{record.outcome}]" if record.outcome and type != "file_read" else ""
-    line = f"[{time}] {lead}{outcome}{rest}"
+    line = f"{lead}{outcome}{rest}"
     return render.block(f"{line}\n{_code_block(output)}" if output and level != "micro" else line)
 
 
@@ -136,7 +136,14 @@ def _path(record: Record, content: Content, level: Level) -> str:
 def _message(record: Record, content: Content, level: Level) -> tuple[str, str, str]:
     words = _event_text(record, level)
     # A code fence must begin its own line.
-    return role_of(record).capitalize(), (":\n" if words.startswith(("```", "~~~")) else ": ") + words, ""
+    return _author(record), (":\n" if words.startswith(("```", "~~~")) else ": ") + words, ""
+
+
+def _author(record: Record) -> str:
+    """Return who said a message: by name, if it has one. The words of an assistant must not look like a turn of its own."""
+    name = truncate(one_line(record.data.get("name", "")), MAX_NAME_CHARS)
+    role = role_of(record)
+    return name or ("Assistant said" if role == "assistant" else role.capitalize())
 
 
 def _file_read(record: Record, content: Content, level: Level) -> tuple[str, str, str]:

@@ -34,6 +34,8 @@ class Hit:
     record: Record
     lexical: float
     vector: float | None = None
+    coverage: float | None = None
+    """Share of the query's weight whose words the record has at all; measured for the first hits of a group."""
 
     @property
     def relevance(self) -> float:
@@ -58,7 +60,7 @@ class Query:
     """A search: analyzed terms and fields with their weights, and the query's vector if there is an embedder.
 
     Expansion terms add to a score at reduced weight, `expansion_weight`. A record without them loses nothing, because
-    relevance is measured against the query's own terms.
+    relevance is measured against the query's own terms. Associations are for events alone: in knowledge they find too much.
     """
 
     terms: Mapping[str, float]

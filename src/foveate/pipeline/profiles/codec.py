@@ -66,7 +66,7 @@ def _slot_to_json(slot: Slot) -> Json:
         "tokens": slot.tokens,
         "share": slot.share,
         "max_items": slot.max_items,
-        "min_score": slot.min_score,
+        "min_relevance": slot.min_relevance,
         "max_candidates": slot.max_candidates,
         "level": slot.level,
         "max_level": slot.max_level,

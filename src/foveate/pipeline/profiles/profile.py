@@ -302,7 +302,7 @@ def _slot(name: str, values: Mapping[str, Any]) -> Slot:
             settings[key] = figure(values[key] * values["times"])
     settings["kinds"] = tuple(settings.get("kinds", ()))
     settings["extra_sources"] = tuple(dict(settings.get("extra_sources", {})).items())
-    for key in ("share", "min_score", "priority"):
+    for key in ("share", "min_relevance", "priority"):
         if key in settings:
             settings[key] = float(settings[key])
     return Slot(name=name, **{"role": "system" if settings.get("stable") else "user"} | settings)

@@ -12,10 +12,10 @@ from math import inf
 from typing import Any, get_args
 
 from foveate.errors import near
-from foveate.types import LEVELS, TASK_FIELDS, TRUST, Intent
+from foveate.types import FILL_MODES, LEVELS, TASK_FIELDS, TRUST, Intent
 
 FEATURES: tuple[str, ...] = (
-    "relevance",  # how well it answers the question, calibrated
+    "relevance",  # the probability that it is evidence for the request
     "recency",  # one half after `half_life_hours`
     "salience",  # how much it mattered when it was written
     "type",  # its slot's `priority`
@@ -26,9 +26,6 @@ FEATURES: tuple[str, ...] = (
     "stage",  # a fact that is core, a procedure that is effective: 1; a confirmed fact: one half
     "success",  # how often a procedure or pattern went well, with a prior of one in two
     "applies",  # the share of its conditions (intents, types of entities) that the question meets
-    "speaker",  # a speaker whom the question names said it
-    "neighbour",  # what was said right before and after it, in the same session, answers the question
-    "session",  # how much of the question is answered in its session, all hits there taken together
     "entity",  # it names what the question names
     "mentioned",  # an entity that the question names: 1, one that only matters much: one half
     "keyword",  # the share of the question's words that its tags hold
@@ -39,7 +36,6 @@ FEATURES: tuple[str, ...] = (
     "map_location",  # words of the question in its location
     "map_domain",  # domains of the question in its notes
     "map_file",  # files that the question names
-    "rerank",  # what a reranker says
 )
 """Features to which a profile can give a weight; each is between 0 and 1."""
 
@@ -76,8 +72,9 @@ POSITIVE_INT = Setting("a whole number above 0", lambda v: _is_int(v) and v > 0)
 _NON_NEGATIVE_NUMBER = Setting("a number, 0 or more", lambda v: _is_number(v) and 0 <= v < inf)
 _POSITIVE_NUMBER = Setting("a number above 0", lambda v: _is_number(v) and 0 < v < inf)
 _UNIT = Setting("a number from 0 to 1", lambda v: _is_number(v) and 0 <= v <= 1)
-_LEVEL = Setting("full, summary or micro", lambda v: isinstance(v, str) and v in LEVELS)
+_LEVEL = Setting("full, passage, summary or micro", lambda v: isinstance(v, str) and v in LEVELS)
 _TRUST = Setting("web, tool, repo, agent or user", lambda v: isinstance(v, str) and v in TRUST)
+_FILL = Setting(", ".join(FILL_MODES), lambda v: isinstance(v, str) and v in FILL_MODES)
 _ROLE = Setting("system or user", lambda v: isinstance(v, str) and v in ("system", "user"))
 _SOURCE_LIMITS = Setting(
     "a table of sources with how many candidates each may bring",
@@ -126,7 +123,8 @@ SLOT_SETTINGS: Mapping[str, Setting] = {
     "share": _NON_NEGATIVE_NUMBER,
     "times": _NON_NEGATIVE_NUMBER,
     "max_items": _NON_NEGATIVE_INT,
-    "min_score": _UNIT,
+    "min_relevance": _UNIT,
+    "fill": _FILL,
     "max_candidates": _NON_NEGATIVE_INT,
     "level": _LEVEL,
     "max_level": _LEVEL,

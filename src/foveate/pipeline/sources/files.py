@@ -112,7 +112,7 @@ def files_shown_as_definitions(slot: Slot, context: SourceContext, code: CodeSna
 
 
 def _is_shown_as_definitions(path: str, lines: Sequence[str], context: SourceContext, code: CodeSnapshot) -> bool:
-    """Return whether a slot for definitions can show one of this file whole, by its limits, `min_score` and tokens.
+    """Return whether a slot for definitions can show one of this file whole, by its limits, `min_relevance` and tokens.
 
     Code outside of definitions does not count.
     """
@@ -124,7 +124,7 @@ def _is_shown_as_definitions(path: str, lines: Sequence[str], context: SourceCon
         limit = dict(slot.extra_sources).get("code", limit_of(slot, profile))
         max_items = limit if slot.max_items is None else min(limit, slot.max_items)
         room = CHARS_PER_TOKEN * base_tokens(slot, profile)
-        shown = [hit.symbol for hit in found[:max_items] if hit.relevance >= slot.min_score]
+        shown = [hit.symbol for hit in found[:max_items] if hit.relevance >= slot.min_relevance]
         definitions = [symbol for symbol in shown if symbol.path == path and symbol.kind != MODULE]
         if any(rendering.fits(lines[symbol.start_line - 1 : symbol.end_line], room) for symbol in definitions):
             return True
@@ -181,7 +181,7 @@ def files_shown(context: SourceContext, code: CodeSnapshot) -> frozenset[str]:
             paths += referenced_files(context, code)
         if FoundFiles.name in slot.sources:
             found = found_files(context, code).items()
-            paths += [path for path, features in found if features["relevance"] >= slot.min_score]
+            paths += [path for path, features in found if features["relevance"] >= slot.min_relevance]
         if paths:
             shown.update(set(paths[: slot.max_items]) - files_shown_as_definitions(slot, context, code))
     return frozenset(shown)

@@ -3,9 +3,8 @@
 Lexical and vector relevance are joined by a weighted sum. Rank fusion was tried: with a weak list it loses relevance that a
 small weight keeps. So the weight is part of the profile, and small.
 
-If the profile weighs `neighbour`, the messages next to a good hit in the same session become candidates too, because an
-answer seldom repeats the words of its question. If it weighs `session`, hits of a session that answers much of the question
-gain.
+The messages next to a good hit in the same session become candidates too, because an answer seldom repeats the words of its
+question. Each hit also gets the score of its session, because an answer is often spread over several messages.
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ from foveate.pipeline.sources.base import SlotRequest, Source, SourceContext
 from foveate.pipeline.sources.sessions import session_scores
 from foveate.records.kinds import DISPUTED_BY, SUPERSEDED_BY
 from foveate.store.protocol import Hit, Query, SearchGroup, SessionNeighbor
-from foveate.text.query_expansion import synonyms_only
-from foveate.types import Candidate, ExpansionTerm, Profile
+from foveate.types import Candidate
 
 MAX_NEIGHBOUR_SEEDS = 50
 """Best hits of a slot whose neighbours are looked up. Twice as many give the same results in twice the time."""
@@ -28,7 +26,7 @@ MAX_SESSION_HITS = 100
 """Best hits of a slot from which sessions are scored. All of them give no better scores and take longer."""
 
 NEIGHBOUR_WEIGHTS = (1.0, 0.6, 0.3)
-"""Shares of the relevance of a hit that messages one, two and three places away get."""
+"""Shares of the match of a hit that messages one, two and three places away get."""
 
 
 class Search(Source):
@@ -43,7 +41,7 @@ class Search(Source):
             profile.fields,
             signals.embedding,
             context.request.filters,
-            applicable_expansions(profile, signals.expansions),
+            signals.expansions,
             profile.expansion_weight,
         )
         groups = [SearchGroup(request.slot.kinds, request.limit) for request in requests]
@@ -61,37 +59,45 @@ class Search(Source):
                     slot=request.slot.name,
                     source=self.name,
                     overruled_by=overruled_by.get(hit.record.id),
-                    features=relevance_features(hit, profile.vector_weight),
+                    features=match_features(hit, profile.vector_weight),
                 )
                 for hit in hits
                 if hit.record.id != task  # the task itself has a slot of its own
             ]
+            candidates += _rest(candidates, request, context) if request.slot.fill == "all" else []
             yield from _with_session_features(candidates, query, request, context)
 
 
-def applicable_expansions(profile: Profile, expansions: Mapping[str, ExpansionTerm]) -> Mapping[str, ExpansionTerm]:
-    """Return all expansions if the profile is for conversations, that is, weighs sessions; otherwise only synonyms."""
-    return expansions if profile.weights.get("session") else synonyms_only(expansions)
+def _rest(found: Sequence[Candidate], request: SlotRequest, context: SourceContext) -> list[Candidate]:
+    """Return the latest records that the search did not find, newest first, for a slot that shows all that fits."""
+    ids = {candidate.record.id for candidate in found}
+    latest = context.reader.recent(request.slot.kinds, request.limit, context.request.filters)
+    return [
+        Candidate(record=record, slot=request.slot.name, source=Search.name, features={"match": 0.0})
+        for record in latest
+        if record.id not in ids and record.status == "active"
+    ]
 
 
-def relevance_features(hit: Hit, vector_weight: float) -> dict[str, float]:
-    """Return the relevance of a hit and its parts."""
+def match_features(hit: Hit, vector_weight: float) -> dict[str, float]:
+    """Return how well a hit matches by words and meaning, and the parts of that."""
+    coverage = {} if hit.coverage is None else {"coverage": hit.coverage}
     if hit.vector is None:
-        return {"relevance": hit.lexical}
+        return {"match": hit.lexical, **coverage}
     joined = (1 - vector_weight) * hit.lexical + vector_weight * hit.vector
-    return {"relevance": joined, "lexical": hit.lexical, "vector": hit.vector}
+    return {"match": joined, "lexical": hit.lexical, "vector": hit.vector, **coverage}
 
 
 def _with_session_features(
     candidates: Sequence[Candidate], query: Query, request: SlotRequest, context: SourceContext
 ) -> Iterator[Candidate]:
-    """Add neighbours and the features `neighbour` and `session`, as far as the profile weighs them."""
-    weights = context.profile.weights
+    """Add neighbours and the features `neighbour` and `session` to what was found in sessions."""
     active = [candidate for candidate in candidates if candidate.record.status == "active"]
-    if weights.get("neighbour"):
-        candidates = list(_with_neighbours(candidates, active[:MAX_NEIGHBOUR_SEEDS], request, context))
-    records = [candidate.record for candidate in active[:MAX_SESSION_HITS]]
-    scores = session_scores(records, query) if weights.get("session") else {}
+    if not any(candidate.record.scope.session for candidate in active):
+        yield from candidates
+        return
+    candidates = list(_with_neighbours(candidates, active[:MAX_NEIGHBOUR_SEEDS], request, context))
+    scores = session_scores([candidate.record for candidate in active[:MAX_SESSION_HITS]], query)
     for candidate in candidates:
         score = scores.get(candidate.record.scope.session or "")
         yield replace(candidate, features={**candidate.features, "session": score}) if score else candidate
@@ -101,7 +107,7 @@ def _with_neighbours(
     candidates: Sequence[Candidate], best: Sequence[Candidate], request: SlotRequest, context: SourceContext
 ) -> Iterator[Candidate]:
     """Return the candidates and the messages next to the best of them, with the feature `neighbour`."""
-    seeds = {c.record.id: c.features["relevance"] for c in best if c.record.scope.session}
+    seeds = {c.record.id: c.features["match"] for c in best if c.record.scope.session}
     neighbours: Sequence[SessionNeighbor] = ()
     if seeds:
         distance, filters = len(NEIGHBOUR_WEIGHTS), context.request.filters
@@ -118,7 +124,7 @@ def _with_neighbours(
 
 
 def neighbour_scores(neighbours: Sequence[SessionNeighbor], seeds: Mapping[str, float]) -> dict[str, float]:
-    """Return the relevance of the hits near each record, weighted by distance, at most 1."""
+    """Return the matches of the hits near each record, weighted by distance, at most 1."""
     scores: defaultdict[str, float] = defaultdict(float)
     for neighbour in neighbours:
         scores[neighbour.record.id] += seeds[neighbour.anchor_id] * NEIGHBOUR_WEIGHTS[abs(neighbour.offset) - 1]

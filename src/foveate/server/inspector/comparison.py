@@ -24,7 +24,7 @@ from foveate.types import Reason
 
 # --- left out --------------------------------------------------------------------------------------------------------
 
-SORT_COLUMNS = ("score", "needs_tokens", "needs_score", "title")
+SORT_COLUMNS = ("score", "needs_tokens", "needs_relevance", "title")
 
 REASONS_NAMING_RECORD = ("duplicate", "superseded", "disputed")
 """Reasons whose detail is the id of another record."""
@@ -73,7 +73,7 @@ def summary(receipt: Receipt) -> str:
     if too_large := [entry.needs_tokens for entry in lost if entry.reason == "budget"]:
         tokens = "1 token" if min(too_large) == 1 else f"{min(too_large):,} tokens"
         parts.append(f"{len(too_large)} of {total} candidates did not fit; the smallest shortfall was {tokens}")
-    if too_low := [entry.needs_score for entry in lost if entry.needs_score > 0]:
+    if too_low := [entry.needs_relevance for entry in lost if entry.needs_relevance > 0]:
         score = f"{min(too_low):.3f}" if min(too_low) >= 0.0005 else "less than 0.001"
         parts.append(f"{len(too_low)} of {total} scored too low; the smallest shortfall was {score}")
     if others := len(lost) - len(too_large) - len(too_low):

@@ -13,7 +13,7 @@ from foveate.server.http.responses import encode_cursor
 from foveate.server.inspector import record_actions, record_history
 from foveate.server.inspector.page import Page, PageRequest
 from foveate.tasks.task import lookup
-from foveate.types import LEVELS, Filters, Level, Record
+from foveate.types import STORED_LEVELS, Filters, Level, Record
 
 TABS = ("text", "history", "links", "used")
 
@@ -107,7 +107,7 @@ class LevelText:
 def _levels(engine: Engine, record: Record) -> list[LevelText]:
     tokens = record.tokens or measure(record, engine.store.data.rules.counter)
     levels: list[LevelText] = []
-    for level in LEVELS:
+    for level in STORED_LEVELS:
         text = engine.store.data.render(record, level)
         same_as = next((other.level for other in levels if other.text == text), "")
         levels.append(LevelText(level, text, tokens[level], same_as))

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from foveate.records.kinds import Kind
+from foveate.records.kinds import Kind, kind_of
 from foveate.text import analysis, dates, quantities
 from foveate.types import Record
 
@@ -17,6 +17,9 @@ TEXT, SUMMARY, TAGS, SUBJECT, ENTITIES, PATHS, DATES = range(len(FIELDS))
 
 PARTITIONS = ("knowledge", "events")
 """Kinds with statistics of their own: a million shell events must not make a word of ten decisions look common."""
+
+MAX_READ_CHARS = 4_000
+"""Characters of a text that are read to see what it is about. The subject shows at the beginning."""
 
 MAX_ENTITY_NAME_CHARS = 120
 """Longer names are not indexed: they are whole texts, and no question repeats one word for word."""
@@ -32,6 +35,14 @@ def record_postings(record: Record, kind: Kind) -> tuple[list[tuple[str, int, in
         rows += [(term, field, count) for term, count in counts.items() if field != SUMMARY or term not in text_counts]
     rows += [(term, DATES, 1) for term in date_and_quantity_terms(record.text, record.valid_from)]
     return rows, len(text)
+
+
+def record_terms(record: Record) -> frozenset[str]:
+    """Return the terms of a record in all fields; of a long text, those of its beginning."""
+    text = record.text[:MAX_READ_CHARS]
+    others = (words for _, words in _other_fields(record, kind_of(record.kind)))
+    found = {term for words in (text, *others) for term in analysis.terms(words)}
+    return frozenset((*found, *date_and_quantity_terms(text, record.valid_from)))
 
 
 def date_and_quantity_terms(text: str, time: int) -> tuple[str, ...]:

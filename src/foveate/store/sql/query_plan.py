@@ -6,8 +6,8 @@ same scores to the last bit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
 from math import log
 
 from foveate.store.sql.postings import FIELDS
@@ -26,6 +26,9 @@ class QueryPlan:
 
     field_terms: tuple[FieldTerm, ...]
     max_score: float
+    term_weights: Mapping[str, float] = field(default_factory=dict)
+    """The weight of each term of the query and of its expansions. One that the store has never seen is as rare as can be."""
+    expansions: Mapping[str, ExpansionTerm] = field(default_factory=dict)
 
     def relevance(self, score: float) -> float:
         """Return which share of the query a record answers, from 0 to 1.
@@ -34,6 +37,19 @@ class QueryPlan:
         hit, because then a store without an answer would look as good as one with it (decision 003).
         """
         return min(1.0, score / self.max_score) if self.max_score else 0.0
+
+    def coverage(self, terms: Container[str]) -> float:
+        """Return the share of the query's weight whose terms, or expansions of them, are among `terms`.
+
+        Unlike relevance it counts terms that the store has never seen: they show that it does not answer the query.
+        """
+        wanted = {term: weight for term, weight in self.term_weights.items() if term not in self.expansions}
+        found = {term: weight for term, weight in wanted.items() if term in terms}
+        for term, how in self.expansions.items():
+            if term in terms:
+                found[how.query_term] = max(found.get(how.query_term, 0.0), self.term_weights.get(term, 0.0))
+        total = sum(sorted(wanted.values(), reverse=True)[: analysis.MAX_SIGNIFICANT_TERMS])
+        return min(1.0, sum(found.values()) / total) if total else 0.0
 
 
 def idf(frequencies: Mapping[str, int], docs: int) -> dict[str, float]:
@@ -68,7 +84,7 @@ def plan_query(
     # A term that the store has never seen may be the point of the query, or chatter. So it gets the mean: with its own idf,
     # which would be the highest, it would push every hit below the threshold.
     mean = sum(known) / len(known)
-    scores = sorted((weight * idfs.get(term, mean) for term, weight in terms.items()), reverse=True)
+    term_scores = {term: weight * idfs.get(term, mean) for term, weight in terms.items()}
     field_terms = [
         FieldTerm(term, field, weight, BM25_B_BY_FIELD[field], frequency)
         for term in idfs
@@ -77,4 +93,6 @@ def plan_query(
     ]
     field_terms.sort(key=lambda item: (-item.weight / item.doc_frequency, item.key))
     # No record shares all words of a long query. Its most significant ones say what it is about.
-    return QueryPlan(tuple(field_terms), sum(scores[: analysis.MAX_SIGNIFICANT_TERMS]))
+    max_score = sum(sorted(term_scores.values(), reverse=True)[: analysis.MAX_SIGNIFICANT_TERMS])
+    term_scores |= {term: weights[term] * idfs[term] for term in expansions if term in idfs}
+    return QueryPlan(tuple(field_terms), max_score, term_scores, expansions)

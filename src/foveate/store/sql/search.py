@@ -8,12 +8,16 @@ from dataclasses import dataclass, replace
 from foveate.store.protocol import Hit, Query, SearchGroup
 from foveate.store.sql import posting_blocks, query_plan, ranking
 from foveate.store.sql.index_reader import IndexReader, frequencies_by_field
-from foveate.store.sql.postings import PARTITIONS
+from foveate.store.sql.postings import PARTITIONS, record_terms
 from foveate.store.vectors import MAX_SUPERSEDED_HITS, VectorSearch, VectorView
-from foveate.types import Filters, Record
+from foveate.text.query_expansion import synonyms_only
+from foveate.types import ExpansionTerm, Filters, Record
 
 OVERFETCH_HITS = 50
 """Hits ranked beyond twice the limit if some of the best ones do not pass the filters. A third query is then rare."""
+
+COVERAGE_HITS = 10
+"""First hits whose coverage is measured: it says whether the store answers the query, and later hits cover less."""
 
 LoadRecords = Callable[[Sequence[int], Filters], dict[int, Record]]
 """Returns those of the given docs that the scope may see and that pass the filters."""
@@ -68,18 +72,22 @@ class LexicalSearch:
                     sum(sizes[code][1] for code in codes.values()),
                     {key: count for key, count in frequencies.items() if key[1] in codes.values()},
                 )
-                for n, found in self._partition_hits(stats, inside).items():
+                for n, found in self._partition_hits(
+                    stats, inside, expansions_for(partition, self._query.expansions)
+                ).items():
                     hits[n] = best_first(hits[n] | found, groups[n].limit)
         return hits
 
-    def _partition_hits(self, stats: _PartitionStats, groups: Mapping[int, _Group]) -> dict[int, Hits]:
+    def _partition_hits(
+        self, stats: _PartitionStats, groups: Mapping[int, _Group], expansions: Mapping[str, ExpansionTerm]
+    ) -> dict[int, Hits]:
         query = self._query
         plan = query_plan.plan_query(
             query.terms,
             query.field_weights,
             frequencies_by_field(stats.frequencies),
             stats.docs,
-            query.expansions,
+            expansions,
             query.expansion_weight,
         )
         if not plan.field_terms:
@@ -104,7 +112,11 @@ class LexicalSearch:
                 docs = set[int]().union(*(allowed.get(kind, ()) for kind in group.kinds))
                 current = lists.top_k(group.kinds, group.limit, docs)
                 records |= self._load_records([doc for doc, _ in current], query.filters)
-            hits[n] = {doc: Hit(records[doc], plan.relevance(score)) for doc, score in (*current, *superseded)}
+            covered = {doc: plan.coverage(record_terms(records[doc])) for doc, _ in current[:COVERAGE_HITS]}
+            hits[n] = {
+                doc: Hit(records[doc], plan.relevance(score), coverage=covered.get(doc))
+                for doc, score in (*current, *superseded)
+            }
         return hits
 
     def _allowed_docs(self, kinds: Sequence[int]) -> dict[int, set[int]]:
@@ -114,6 +126,11 @@ class LexicalSearch:
         for doc, kind in self._list_docs(list(codes), self._query.filters):
             docs[codes[kind]].add(doc)
         return docs
+
+
+def expansions_for(partition: str, expansions: Mapping[str, ExpansionTerm]) -> Mapping[str, ExpansionTerm]:
+    """Return the expansions that apply to a partition: associations such as `hobby` -> `kickboxing` only to messages."""
+    return expansions if partition == "events" else synonyms_only(expansions)
 
 
 class _PostingLists:
