@@ -13,10 +13,10 @@ from pathlib import Path
 
 NAMES = (
     "precision", "rules", "locomo", "speed", "cold", "adapters", "crash", "tasks", "codeindex", "scale", "swebench", "cosqa",
-    "cache", "hook", "service", "inspector", "vectors", "writers",
+    "cache", "hook", "doors", "service", "inspector", "vectors", "writers",
 )  # fmt: skip
-NAMED_ONLY = ("scale", "codeindex", "service", "inspector", "vectors", "writers")
-"""Run only by name: they take minutes, with a million records or vectors, or servers under load."""
+NAMED_ONLY = ("scale", "codeindex", "service", "inspector", "vectors", "writers", "doors")
+"""Run only by name: they take minutes, with a million records or vectors, servers under load, or many processes."""
 TOOLS = ("ablate", "plot", "mutants")
 """Commands with arguments of their own; `python -m bench TOOL --help` explains them."""
 
