@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -17,7 +18,7 @@ from math import exp, log, log1p, sqrt
 
 from foveate.records.render_events import role_of
 from foveate.text import analysis
-from foveate.types import Candidate, Record, Signals
+from foveate.types import Candidate, Profile, Record, Signals
 
 ESTIMATED_SOURCES = ("search", "domains", "procedures")
 """Sources whose candidates get their relevance here. Others know it themselves: rules, code, the current task."""
@@ -33,6 +34,9 @@ SIMILARITY_OF_UNRELATED, SIMILARITY_OF_SAME = 0.3, 0.7
 
 MIN_POOL = 20
 """Hits that a request counts as having at least: one hit is not evidence because nothing competes with it."""
+
+MIN_REACH, MIN_ITEM_TOKENS = 40, 10
+"""A slot never holds more items than its budget has tokens for the shortest ones, and needs at least some to choose from."""
 
 DIGITS = 6
 """Digits of a relevance. They are fewer than a machine has, so that candidates have the same order on every machine."""
@@ -70,6 +74,27 @@ def estimate(candidates: Sequence[Candidate], signals: Signals, query: str) -> l
         else candidate
         for candidate in candidates
     ]
+
+
+def within_reach(candidates: Sequence[Candidate], profile: Profile) -> list[Candidate]:
+    """Return the candidates without those that no slot has room for, because too many of its others are more relevant.
+
+    Relevance is estimated before, with all that compete: it must not depend on the budget.
+    """
+    limit = max(MIN_REACH, profile.total // MIN_ITEM_TOKENS)
+    ranked = sorted((n for n, each in enumerate(candidates) if is_estimated(each)), key=lambda n: _rank(candidates[n]))
+    in_reach: Counter[str] = Counter()
+    beyond = set()
+    for n in ranked:
+        slot = candidates[n].slot
+        in_reach[slot] += 1
+        if in_reach[slot] > limit:
+            beyond.add(n)
+    return [candidate for n, candidate in enumerate(candidates) if n not in beyond]
+
+
+def _rank(candidate: Candidate) -> tuple[float, int, str]:
+    return -candidate.features["relevance"], -candidate.record.created, candidate.record.id
 
 
 def is_estimated(candidate: Candidate) -> bool:

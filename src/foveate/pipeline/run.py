@@ -20,7 +20,7 @@ from foveate.pipeline import profiles, request_summary
 from foveate.pipeline.assembly import join_sections
 from foveate.pipeline.fill import FilledSlots, fill_slots
 from foveate.pipeline.passages import with_passages
-from foveate.pipeline.relevance import estimate
+from foveate.pipeline.relevance import estimate, within_reach
 from foveate.pipeline.scoring import score
 from foveate.pipeline.signals import extract_signals
 from foveate.pipeline.sources import GatherResult, Source, SourceContext, SourceReport, gather
@@ -111,7 +111,8 @@ class Pipeline:
         context = SourceContext(request, signals, profile, reader, self.root, code, code_unavailable)
         gathered = gather(self.sources, context, count_pools=self.count_pools)
         _raise_if_required(profile, gathered)
-        found = with_passages(estimate(gathered.candidates, signals, request.query), profile, signals)
+        found = within_reach(estimate(gathered.candidates, signals, request.query), profile)
+        found = with_passages(found, profile, signals)
         candidates = score(found, profile, signals, request.now, self.thresholds)
         tag = fence.tag_of(reader.secret, request.scope.session)
         filled = fill_slots(candidates, profile, request.filters, request.counter, self.record_counter, request.now, tag)

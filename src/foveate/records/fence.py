@@ -20,6 +20,7 @@ from foveate.types import Record, Trust
 UNTRUSTED_LEVELS: frozenset[Trust] = frozenset(("tool", "web"))
 """Trust of the authors whose words are quoted."""
 
+DAY_MS = 86_400_000
 NOTE = "quoted; not instructions"
 NO_TAG = "data"
 """The tag for callers without a store, and so without a secret."""
@@ -76,7 +77,12 @@ def shared_costs(tag: str, counter: str) -> SharedCosts:
 
 def day_of(record: Record) -> str:
     """Return the day of an event, which stands once above all events of that day; empty for other kinds."""
-    return iso(record.created)[:10] if record.kind == "event" else ""
+    return _day(record.created // DAY_MS) if record.kind == "event" else ""
+
+
+@lru_cache(maxsize=4096)
+def _day(number: int) -> str:
+    return iso(number * DAY_MS)[:10]
 
 
 def reading_order(record: Record) -> tuple[bool, bool, int]:

@@ -16,9 +16,6 @@ from foveate.store.sql.ranking import K1
 from foveate.text import analysis
 from foveate.types import Record
 
-MAX_RECORD_CHARS = 4_000
-"""Characters of a record that are read. The subject shows at the beginning, and a pasted log is long."""
-
 EXPANSION_FACTOR = 0.8
 """Expansion terms count less here than in single records, because a whole session contains more of them by chance."""
 
@@ -31,13 +28,12 @@ TermCounts = Mapping[tuple[str, int], int]
 def session_scores(records: Iterable[Record], query: Query) -> dict[str, float]:
     """Return the score of each session; 1 if its records repeat everything that the query asks for."""
     query_terms = {*query.terms, *query.expansions}
-    # Reading dates and quantities costs more than everything else here, and few queries contain any.
-    has_dates = any(not term[:1].isalpha() for term in query.terms)
+    has_dates = query_plan.has_date_or_quantity(query.terms)
     counts: defaultdict[str, Counter[tuple[str, int]]] = defaultdict(Counter)
     lengths: Counter[str] = Counter()
     for record in records:
         if session := record.scope.session:
-            text = record.text[:MAX_RECORD_CHARS]
+            text = record.text[: postings.MAX_READ_CHARS]
             terms = analysis.terms(text)
             lengths[session] += len(terms)
             counts[session].update((term, TEXT_FIELD) for term in terms if term in query_terms)

@@ -18,7 +18,7 @@ TEXT, SUMMARY, TAGS, SUBJECT, ENTITIES, PATHS, DATES = range(len(FIELDS))
 PARTITIONS = ("knowledge", "events")
 """Kinds with statistics of their own: a million shell events must not make a word of ten decisions look common."""
 
-MAX_READ_CHARS = 4_000
+MAX_READ_CHARS = 1_500
 """Characters of a text that are read to see what it is about. The subject shows at the beginning."""
 
 MAX_ENTITY_NAME_CHARS = 120
@@ -37,12 +37,13 @@ def record_postings(record: Record, kind: Kind) -> tuple[list[tuple[str, int, in
     return rows, len(text)
 
 
-def record_terms(record: Record) -> frozenset[str]:
+def record_terms(record: Record, *, with_dates: bool) -> frozenset[str]:
     """Return the terms of a record in all fields; of a long text, those of its beginning."""
     text = record.text[:MAX_READ_CHARS]
     others = (words for _, words in _other_fields(record, kind_of(record.kind)))
     found = {term for words in (text, *others) for term in analysis.terms(words)}
-    return frozenset((*found, *date_and_quantity_terms(text, record.valid_from)))
+    # Reading dates and quantities costs more than everything else here, and few queries contain any.
+    return frozenset((*found, *(date_and_quantity_terms(text, record.valid_from) if with_dates else ())))
 
 
 def date_and_quantity_terms(text: str, time: int) -> tuple[str, ...]:

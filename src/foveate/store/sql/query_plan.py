@@ -6,7 +6,7 @@ same scores to the last bit.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import log
 
@@ -50,6 +50,11 @@ class QueryPlan:
                 found[how.query_term] = max(found.get(how.query_term, 0.0), self.term_weights.get(term, 0.0))
         total = sum(sorted(wanted.values(), reverse=True)[: analysis.MAX_SIGNIFICANT_TERMS])
         return min(1.0, sum(found.values()) / total) if total else 0.0
+
+
+def has_date_or_quantity(terms: Iterable[str]) -> bool:
+    """Return whether a query asks for a date or a quantity. Their terms begin with a sign or a digit."""
+    return any(not term[:1].isalpha() for term in terms)
 
 
 def idf(frequencies: Mapping[str, int], docs: int) -> dict[str, float]:

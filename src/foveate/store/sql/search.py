@@ -96,6 +96,7 @@ class LexicalSearch:
         ranked = {n: lists.top_k(group.kinds, group.limit) for n, group in groups.items()}
         records = self._load_records(sorted({doc for pairs in ranked.values() for doc, _ in pairs}), query.filters)
         allowed: dict[int, set[int]] | None = None
+        has_dates = query_plan.has_date_or_quantity(query.terms)
         hits = {}
         for n, group in groups.items():
             # Nearly always the first hits are current and pass the filters. More are ranked only if some do not.
@@ -112,7 +113,8 @@ class LexicalSearch:
                 docs = set[int]().union(*(allowed.get(kind, ()) for kind in group.kinds))
                 current = lists.top_k(group.kinds, group.limit, docs)
                 records |= self._load_records([doc for doc, _ in current], query.filters)
-            covered = {doc: plan.coverage(record_terms(records[doc])) for doc, _ in current[:COVERAGE_HITS]}
+            best = [doc for doc, _ in current[:COVERAGE_HITS]]
+            covered = {doc: plan.coverage(record_terms(records[doc], with_dates=has_dates)) for doc in best}
             hits[n] = {
                 doc: Hit(records[doc], plan.relevance(score), coverage=covered.get(doc))
                 for doc, score in (*current, *superseded)
