@@ -19,9 +19,9 @@ from foveate.records.kinds import kind_of
 from foveate.records.lifecycle import awaits_successor, invalidity
 from foveate.types import LEVELS, TRUST, Candidate, Filters, Item, LeftOut, Level, Profile, Slot
 
-MIN_ANSWERABLE = 0.25
-"""Probability that the store answers the request from which on `fill = "related"` fills the room: below it are eight in ten
-requests that nothing in a store answers, and one in twenty of those that something answers (decision 047)."""
+MIN_ANSWERABLE = 0.15
+"""Probability that the store answers the request from which on `fill = "related"` fills the room. Below it are seven in ten
+requests that nothing in a store answers, and one in forty of those that something answers (decision 047)."""
 
 PRICE_EXPONENT = 0.75
 """Power of the tokens by which a value is divided. Below 1, because a longer text is also more likely to be evidence than
