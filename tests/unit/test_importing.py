@@ -18,13 +18,11 @@ from foveate.integrations.importers import FORMATS, ImportReport, import_lines, 
 from foveate.integrations.importers.files import BATCH_SIZE, READERS
 from foveate.integrations.importers.rows import (
     MAX_PENDING_CALLS,
-    ImportRow,
     SkippedLine,
-    ToolCall,
     parse_millis,
-    tool_rows,
 )
-from foveate.memory.messages import MAX_OUTPUT_CHARS
+from foveate.memory.messages import ConversationMessage, RecordRow, event_rows
+from foveate.memory.tool_events import MAX_OUTPUT_CHARS
 from foveate.testing import FixedClock
 from foveate.types import NO_FILTERS, Record
 from property_settings import examples
@@ -274,8 +272,9 @@ LINE = st.dictionaries(NAMES, VALUES | st.dictionaries(NAMES, VALUES, max_size=4
 @given(st.sampled_from(sorted(READERS)), st.lists(LINE.map(json.dumps) | st.text(max_size=30), max_size=4))
 def test_no_line_whatever_it_holds_stops_an_import(format: str, given_lines: list[str]) -> None:
     for part in READERS[format](enumerate(given_lines, 1), "name"):
-        assert isinstance(part, ImportRow | SkippedLine)
-        assert isinstance(part, SkippedLine) or (part.text.strip() and part.values["key"])
+        assert isinstance(part, ConversationMessage | RecordRow | SkippedLine)
+        assert not isinstance(part, ConversationMessage) or part.id
+        assert not isinstance(part, RecordRow) or (part.text.strip() and part.values["key"])
 
 
 # --- command line --------------------------------------------------------------------------------------------------
@@ -434,5 +433,6 @@ def test_a_time_to_come_is_refused() -> None:
     ],
 )
 def test_what_comes_from_the_web_is_trusted_least(tool: str, input: dict[str, str], trust: str) -> None:
-    rows = tool_rows(ToolCall(1, tool, input, "k", "s", None), "something", "success")
+    result = ConversationMessage(role="tool", text="something", name=tool, tool_input=input, id="k", outcome="success")
+    rows = event_rows((result, 0), Scope("p", session="s"))
     assert [row.values["trust"] for row in rows] == [trust]

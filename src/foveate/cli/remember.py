@@ -20,7 +20,7 @@ from foveate.cli.render import print_lines, table
 from foveate.errors import InputError
 from foveate.integrations.importers import ImportReport, importable_files, save_rows
 from foveate.integrations.importers.files import EXPORT_FORMAT, MAX_DETECTION_LINES, READERS, detect_format, read_rows
-from foveate.integrations.importers.rows import ImportRow, ImportRows
+from foveate.integrations.importers.rows import ImportRows, SkippedLine
 from foveate.memory.entities import Proposal, propose_entities
 from foveate.memory.messages import as_messages
 from foveate.types import Message
@@ -146,7 +146,7 @@ class _Reader:
 
     def _collected(self, rows: ImportRows) -> ImportRows:
         for row in rows:
-            if self._texts is not None and isinstance(row, ImportRow):
+            if self._texts is not None and not isinstance(row, SkippedLine):
                 self._texts.append(row.text)
             yield row
 

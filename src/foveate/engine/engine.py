@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from foveate.clock import Clock, Ids, When, new_id, now, parse_time
 from foveate.code.records import CODE_ID_PREFIXES
+from foveate.engine.session_monitor import SessionMonitor
 from foveate.errors import BudgetError, InputError
 from foveate.memory.memory import Memory
-from foveate.memory.messages import RememberResult, as_messages, remember
+from foveate.memory.messages import RememberResult, convert_messages, remember
 from foveate.memory.relations import relate
 from foveate.options import (
     NEW_RECORD_FIELDS,
@@ -77,6 +78,7 @@ class SharedParts:
     cache: Cache[Context]
     llm: LLM | None
     debug: bool
+    sessions: SessionMonitor
 
 
 class Engine:
@@ -124,7 +126,7 @@ class Engine:
             count_pools=debug,
         )
         defaults = Defaults(profile, budget, workspace is not None)
-        self._shared = SharedParts(pipeline, defaults, Cache(cache_seconds), llm, debug)
+        self._shared = SharedParts(pipeline, defaults, Cache(cache_seconds), llm, debug, SessionMonitor())
         self._is_view = False
         self._compose(data, thresholds, root, workspace)
 
@@ -353,7 +355,8 @@ class Engine:
         and system messages are not stored. A plain text is a message of the user.
         """
         refuse_unknown(who, WHO, "remember")
-        return remember(self._data, as_messages(messages), self._scope_of(who), dry_run=dry_run)
+        converted = convert_messages(messages, self._data.clock())
+        return remember(self._data, converted, self._scope_of(who), dry_run=dry_run)
 
     def search(
         self,
@@ -552,6 +555,16 @@ class Engine:
 def view_of(engine: Engine, scope: Scope, *, personal: bool = True, code: bool = True) -> Engine:
     """Return the same engine for exactly this scope. Without `personal`, the personal store is not read."""
     return engine._view(scope, personal=personal, code=code)
+
+
+def without_code(engine: Engine) -> Engine:
+    """Return the same engine for contexts that hold nothing of the project's code."""
+    return engine if engine._workspace is None else engine._view(engine.scope, personal=True, code=False)
+
+
+def note_session(engine: Engine, scope: Scope) -> None:
+    """Count a session that an adapter or a service sees, so that a memory shared by several people is reported."""
+    engine._shared.sessions.add(scope)
 
 
 def _refuse_unknown_fields(kind: str, values: Mapping[str, Any]) -> None:
