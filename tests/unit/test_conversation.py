@@ -184,3 +184,18 @@ def test_sessions_and_ids_with_colons_are_kept_apart(memory: Engine) -> None:
 def test_a_budget_without_room_for_the_marker_lines_is_an_error(memory: Engine) -> None:
     with pytest.raises(BudgetError, match="20 tokens"):
         Conversation(memory, CONVERTED, budget=20).prompt([user("Which port?")], with_markers=True)
+
+
+def test_many_sessions_without_a_user_are_warned_of_once(memory: Engine, caplog: pytest.LogCaptureFixture) -> None:
+    def talk(sessions: range, **options: Any) -> list[str]:
+        caplog.clear()
+        for number in sessions:
+            Conversation(memory, CONVERTED, session=f"s{number}", **options).prompt([user("Which tea?")])
+        return [record.message for record in caplog.records if record.name == "foveate.sessions"]
+
+    assert talk(range(40), user="ada") == []
+    assert talk(range(20)) == talk(range(20)) == []
+    (warning,) = talk(range(20, 60))
+    assert "More than 20 sessions without a user share one memory" in warning
+    assert "user=" in warning
+    assert talk(range(60, 90)) == []

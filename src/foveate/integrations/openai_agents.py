@@ -18,7 +18,7 @@ from itertools import count
 from typing import Any, Unpack, cast
 
 from foveate.engine import Engine
-from foveate.errors import StoreError
+from foveate.errors import InputError, StoreError
 from foveate.integrations import requires_extra
 from foveate.integrations.conversation import (
     CONVERTED,
@@ -56,7 +56,10 @@ def context_filter(source: Engine | FoveateSession, **options: Unpack[HistoryOpt
     the option `user` receives the run's context: `user=lambda context: context.user`.
     """
     if isinstance(source, FoveateSession):
-        options = {**options, "user": source.engine.scope.user, "session": source.session_id, "remember": False}
+        user = source.engine.scope.user
+        if options.get("user") not in (None, user):
+            raise InputError("Name the user in FoveateSession(..., user=...): the session stores the messages.")
+        options = {**options, "user": user, "session": source.session_id, "remember": False}
         source = source.engine
     conversation = Conversation(source, FORMAT, **options)
 
