@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -83,6 +83,9 @@ class SharedParts:
 
 class Engine:
     """Computes contexts from stored state, and changes that state."""
+
+    _on_view: Callable[[Engine], object] | None = None
+    """Called with each scoped view, so that a view is observed like its engine."""
 
     def __init__(
         self,
@@ -531,6 +534,8 @@ class Engine:
         other._is_view = True
         data = replace(self._data, scope=scope, personal=self._data.personal if personal else None)
         other._compose(data, self._memory.thresholds, root, workspace, self.receipts)
+        if self._on_view is not None:
+            self._on_view(other)
         return other
 
     def close(self) -> None:
@@ -560,6 +565,11 @@ def view_of(engine: Engine, scope: Scope, *, personal: bool = True, code: bool =
 def without_code(engine: Engine) -> Engine:
     """Return the same engine for contexts that hold nothing of the project's code."""
     return engine if engine._workspace is None else engine._view(engine.scope, personal=True, code=False)
+
+
+def observe_views(engine: Engine, action: Callable[[Engine], object] | None) -> None:
+    """Do something with each later view of an engine, and with their views."""
+    engine._on_view = action
 
 
 def note_session(engine: Engine, scope: Scope) -> None:
