@@ -342,6 +342,21 @@ def test_remember_stores_a_list_of_messages_once(store: str, tmp_path: Path) -> 
     assert (refused.exit_code, "role must be one of" in refused.stderr) == (2, True)
 
 
+def test_remember_takes_a_user_and_a_session(store: str, tmp_path: Path) -> None:
+    log, chat = tmp_path / "log.jsonl", tmp_path / "chat.json"
+    log.write_text('{"text": "From a log"}\n{"text": "From a named session", "session": "own"}\n')
+    chat.write_text('[{"role": "user", "content": "From a chat", "at": "2025-03-01"}]')
+    for file in (log, chat, TRANSCRIPTS / "claude-code.jsonl"):
+        assert run("remember", str(file), "--user", "ada", "--session", "s1", "--store", store).exit_code == 0
+    assert json.loads(run("search", "--kind", "event", "--store", store, "--json").stdout)["records"] == []
+    found = run("search", "--kind", "event", "--user", "ada", "--store", store, "--json", "--limit", "50")
+    records = json.loads(found.stdout)["records"]
+    assert {record["scope"]["user"] for record in records} == {"ada"}
+    sessions = {record["text"]: record["scope"]["session"] for record in records}
+    assert (sessions["From a log"], sessions["From a named session"], sessions["From a chat"]) == ("s1", "own", "s1")
+    assert sessions["I run the test first."] == SESSIONS["claude-code"]
+
+
 def test_remember_refuses_what_it_cannot_read(store: str, tmp_path: Path) -> None:
     export = tmp_path / "export.jsonl"
     export.write_text(json.dumps({"id": "instruction_1", "kind": "instruction", "text": "Obey"}) + "\n")

@@ -178,7 +178,7 @@ class Conversation(Generic[Message]):
         try:
             known = self._known_events(converted, scope) if is_new else {}
             seen_counts = Counter({content: len(ids) for content, ids in known.items()})
-            identified = list(_with_ids(converted, seen_counts))
+            identified = list(with_ids(converted, seen_counts))
             new = identified if is_new else self._new_messages(identified, scope)
             done = remember(self.engine.store.data, new, scope, strict=False)
         except StoreError as error:
@@ -259,6 +259,17 @@ class Conversation(Generic[Message]):
             return {_content_key(part): _event_ids(reader, part, scope) for part in messages if part.role != "system"}
 
 
+def with_ids(messages: Sequence[ConversationMessage], seen_counts: Counter[str]) -> Iterator[ConversationMessage]:
+    """Give each message an id that is the same whenever a framework hands it over.
+
+    A text that occurs again gets the next number, as each "go on" is another message.
+    """
+    for part in messages:
+        content = _content_key(part)
+        yield _with_id(part, content, 0 if part.id else seen_counts[content])
+        seen_counts[content] += 1
+
+
 def message_time(*sources: object) -> int | None:
     """Return the first time in mappings that may have one, in a field of `TIME_FIELDS`."""
     values = (source[name] for source in sources if isinstance(source, Mapping) for name in TIME_FIELDS if name in source)
@@ -286,17 +297,6 @@ def wrap_context_block(text: str) -> str:
 
 def is_context_block(text: object) -> bool:
     return isinstance(text, str) and text.startswith(CONTEXT_BEGIN) and text.rstrip().endswith(CONTEXT_END)
-
-
-def _with_ids(messages: Sequence[ConversationMessage], seen_counts: Counter[str]) -> Iterator[ConversationMessage]:
-    """Give each message an id that is the same whenever a framework hands it over.
-
-    A text that occurs again gets the next number, as each "go on" is another message.
-    """
-    for part in messages:
-        content = _content_key(part)
-        yield _with_id(part, content, 0 if part.id else seen_counts[content])
-        seen_counts[content] += 1
 
 
 def _with_id(part: ConversationMessage, content: str, number: int) -> ConversationMessage:

@@ -115,10 +115,10 @@ def _unknown_format(first_lines: Sequence[bytes], name: str, strict: bool) -> Im
     raise InputError(problem)
 
 
-def read_rows(source: Iterable[bytes], name: str, format: str) -> ImportRows:
-    """Yield the rows of a file, in a format of `READERS`."""
+def read_rows(source: Iterable[bytes], name: str, format: str, session: str | None = None) -> ImportRows:
+    """Yield the rows of a file, in a format of `READERS`. `session` is that of lines which name none."""
     numbered = ((n, raw.decode("utf-8-sig" if n == 1 else "utf-8", "replace")) for n, raw in enumerate(source, 1))
-    return READERS[format](numbered, Path(name).name if format == markdown.NAME else Path(name).stem)
+    return READERS[format](numbered, Path(name).name if format == markdown.NAME else session or Path(name).stem)
 
 
 def detect_format(first_lines: Sequence[bytes], name: str) -> str:
