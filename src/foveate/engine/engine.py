@@ -354,8 +354,8 @@ class Engine:
     ) -> RememberResult:
         """Store messages of a conversation as events of its session. A dry run stores nothing.
 
-        A message with an `id`, or with a time (`at`), is stored once, however often it is passed. Text in `<private>` marks
-        and system messages are not stored. A plain text is a message of the user.
+        A message with an `id`, or with a time (`at`), is stored once for each user and session, however often it is passed.
+        Text in `<private>` marks and system messages are not stored. A plain text is a message of the user.
         """
         refuse_unknown(who, WHO, "remember")
         converted = convert_messages(messages, self._data.clock())
