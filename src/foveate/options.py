@@ -52,8 +52,8 @@ class Who(TypedDict, total=False):
     task: Annotated[str | HasId | None, Arg("Task by id or key; without a query, it is the question.", "TASK")]
 
 
-class ContextOptions(Who, total=False):
-    """Options of `Engine.context`."""
+class RequestOptions(TypedDict, total=False):
+    """Options of a context, without the names of `Who`."""
 
     budget: Annotated[int | None, Arg("Maximum tokens the model may receive, framing included.", "TOKENS", minimum=1)]
     profile: Annotated[str | None, Arg("Profile with slots and weights.", "NAME", complete="profiles")]
@@ -66,6 +66,10 @@ class ContextOptions(Who, total=False):
     overrides: Mapping[str, Any] | None
     counter: Annotated[str | None, Arg("Token counter: o200k, cl100k, anthropic, chars4, bytes.", "NAME")]
     now: When | None
+
+
+class ContextOptions(Who, RequestOptions, total=False):
+    """Options of `Engine.context`."""
 
 
 class FilterFields(TypedDict, total=False):

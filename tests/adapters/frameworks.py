@@ -316,7 +316,8 @@ class OpenAIAgents(Framework):
                 yield responses.ResponseCompletedEvent(response=response, sequence_number=0, type="response.completed")
 
         self.agent = agents.Agent[None]("Ada", instructions=INSTRUCTIONS, model=Model(), tools=[agents.function_tool(look)])
-        self.stored = openai_agents_adapter.FoveateSession(self.session, self.engine, turns=None)
+        user = options.pop("user", None)
+        self.stored = openai_agents_adapter.FoveateSession(self.session, self.engine, user=user, turns=None)
         source: Any = self.engine if options.get("remember") is False else self.stored
         filter = openai_agents_adapter.context_filter(source, **options)
         self.config = agents.RunConfig(tracing_disabled=True, call_model_input_filter=filter)
@@ -374,7 +375,7 @@ class OpenAIMessages(Framework):
             self.messages += [{"role": "tool", "tool_call_id": city, "content": look(city)} for city in cities]
         self.messages.append({"role": "assistant", "content": answer})
         if self.options.get("remember", True):
-            openai_messages.remember(self.engine, self.messages, session=self.session)
+            openai_messages.remember(self.engine, self.messages, user=self.options.get("user"), session=self.session)
 
     async def history(self) -> list[str]:
         return [text for role, text in self.pairs(self.messages) if role == "user"]
@@ -413,7 +414,7 @@ class AnthropicMessages(Framework):
             self.messages.append({"role": "user", "content": [self.result(city) for city in cities]})
         self.messages.append({"role": "assistant", "content": answer})
         if self.options.get("remember", True):
-            anthropic_messages.remember(self.engine, self.messages, session=self.session)
+            anthropic_messages.remember(self.engine, self.messages, user=self.options.get("user"), session=self.session)
 
     def result(self, city: str) -> dict[str, Any]:
         result = {"type": "tool_result", "tool_use_id": city}
@@ -494,3 +495,9 @@ def talk(framework: Framework, *questions: str, stream: bool = False) -> list[Re
 
     asyncio.run(main())
     return framework.requests
+
+
+def texts_of(engine: Engine, user: str) -> list[str]:
+    """Return the stored messages of one user, sorted by text."""
+    records = engine.scoped(user=user).records(kinds=["event"])
+    return sorted(record.text for record in records if record.scope.user == user)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import takewhile
+from pathlib import Path
 from threading import get_ident
 
 import pytest
@@ -15,6 +16,16 @@ import foveate
 from foveate import Engine, InputError, Record, testing
 from foveate.clock import now
 from foveate.errors import ProfileError
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Iterator[Engine]:
+    """The engine that a bot opens in its own repository."""
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "bot"\n')
+    (tmp_path / "prices.py").write_text("def secret_discount(price):\n    return price * 0.4\n")
+    with foveate.open(tmp_path) as engine:
+        yield engine
+
 
 Stored = Callable[..., list[Record]]
 RULE = "Always answer in Celsius"
@@ -145,6 +156,27 @@ class TestEveryAdapter:
         asyncio.run(both())
         for name in ("ada", "bob"):
             assert [text for text, trust in lines(stored(name)) if trust == "user"] == [f"{name} says {n}" for n in range(3)]
+
+    def test_what_is_said_to_the_bot_by_one_user_no_other_sees(
+        self, framework: type[Framework], memory: Engine, stored: Stored
+    ) -> None:
+        talk(framework(memory, user="ada", session="s1"), "The greenhouse opens with 4711")
+        assert stored("s1") == [], "an engine without a user sees nothing of it"
+        for user, is_shown in (("bob", False), ("ada", True)):
+            (request,) = talk(framework(memory, user=user, session="s1"), "Which number opens the greenhouse?")
+            prompt = request.instructions + "".join(text for _, text in request.messages)
+            assert ("4711" in prompt) is is_shown
+            assert any("Deploy number" in text or RULE in text for text in (prompt,)), "shared records are for everyone"
+
+    def test_the_code_of_the_bot_is_shown_only_if_a_profile_asks_for_it(
+        self, framework: type[Framework], repository: Engine
+    ) -> None:
+        question = "How is the secret_discount of a price computed?"
+        assert "secret_discount" in repository.context(question).text.replace(question, "")
+        for options, is_shown in (({}, False), ({"profile": "coding"}, True)):
+            (request,) = talk(framework(repository, session=f"s{is_shown}", **options), question)
+            prompt = request.instructions + "".join(text for _, text in request.messages)
+            assert ("def secret_discount" in prompt) is is_shown
 
     def test_a_wrong_value_is_an_error_and_not_a_prompt_without_context(
         self, framework: type[Framework], memory: Engine

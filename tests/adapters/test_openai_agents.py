@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from agents import Agent, Model, ModelResponse, RunConfig, Runner, SQLiteSession, Usage, function_tool, set_trace_processors
 from agents.memory import Session
+from frameworks import texts_of
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
-from foveate import Engine, Record
+from foveate import Engine, InputError, Record
 from foveate.integrations.openai_agents import FoveateSession, context_filter
 
 Stored = Callable[..., list[Record]]
@@ -204,3 +205,18 @@ def test_a_picture_that_cannot_be_kept_leaves_words_in_its_place(
     (item,) = asyncio.run(session.get_items())
     assert item["content"] == f"{text}\n[input_image]: {why}".strip()  # type: ignore[typeddict-item]
     assert why in caplog.text
+
+
+def test_the_user_is_that_of_the_run(memory: Engine) -> None:
+    agent: Any = agent_of()[0]
+    filter = context_filter(memory, user=lambda context: context["user"])
+    for user in ("ada", "bob"):
+        settings = RunConfig(tracing_disabled=True, call_model_input_filter=filter)
+        asyncio.run(Runner.run(agent, f"I am {user}", context={"user": user}, run_config=settings))
+    assert (texts_of(memory, "ada"), texts_of(memory, "bob")) == (["I am ada"], ["I am bob"])
+
+
+def test_the_user_of_a_session_is_named_where_it_is_made(memory: Engine) -> None:
+    with pytest.raises(InputError, match="Name the user in FoveateSession"):
+        context_filter(FoveateSession("s1", memory), user="ada")
+    context_filter(FoveateSession("s1", memory, user="ada"), user="ada")

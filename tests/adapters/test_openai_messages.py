@@ -11,9 +11,10 @@ from openai import OpenAI
 from serving import serving
 
 import foveate
-from foveate import Engine, Record
+from foveate import Engine, InputError, Record
+from foveate.clock import iso
 from foveate.integrations.openai_messages import messages_for, remember
-from foveate.testing import engine
+from foveate.testing import FixedClock, engine
 from foveate.text.tokens import count_messages
 from foveate.types import NO_FILTERS
 
@@ -166,3 +167,27 @@ def test_calls_that_are_numbered_anew_in_each_answer_keep_their_results() -> Non
         with engine.store.data.reader() as reader:
             kept = " ".join(record.text for record in reader.recent(["event"], 20, NO_FILTERS))
     assert all(f"result {n}" in kept for n in range(3))
+
+
+def test_names_and_times_of_messages_are_kept() -> None:
+    messages = [
+        {"role": "user", "content": "We moved", "name": "ada", "created_at": 1_740_823_200},
+        {"role": "assistant", "content": "Noted", "timestamp": "2025-03-02T10:00:00Z"},
+        {"role": "tool", "tool_call_id": "c1", "name": "find_mail", "content": "3 letters"},
+        {"role": "assistant", "content": "You have mail", "at": "2025-03-03"},
+        {"role": "user", "content": "Where are we?"},
+    ]
+    with engine(clock=FixedClock("2026-01-05T09:00Z")) as memory:
+        assert remember(memory, messages, user="ada", session="s1").stored == 5
+        assert remember(memory, messages, user="ada", session="s1").known == 5
+        assert remember(memory, messages, user="bob", session="s1").stored == 5
+        events = sorted(memory.scoped(user="ada").records(kinds=["event"]), key=lambda event: event.created)
+        assert [iso(event.created)[:16] for event in events] == [
+            "2025-03-01T10:00", "2025-03-02T10:00", "2025-03-02T10:00", "2025-03-03T00:00", "2026-01-05T09:00",
+        ]  # fmt: skip
+        assert (events[0].data["name"], events[2].data["tool"]) == ("ada", "find_mail")
+
+
+def test_a_function_that_reads_the_user_needs_a_run() -> None:
+    with engine() as memory, pytest.raises(InputError, match="user must be a text here"):
+        messages_for(memory, [{"role": "user", "content": "Hello"}], user=lambda run: "ada")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -11,7 +12,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
+import foveate
 from foveate import Engine, NotFound
+from foveate.integrations.openai_messages import messages_for
 from foveate.integrations.opentelemetry import instrument, uninstrument
 
 SECRET = "Deploy number 17"
@@ -129,3 +132,18 @@ def test_twice_is_once_and_can_be_taken_back(
 def test_without_an_sdk_nothing_happens(memory: Engine) -> None:
     instrument(memory)
     assert "Deploy number 17" in memory.context("Which deploy took 17 minutes?").text
+
+
+def test_the_contexts_of_views_and_adapters_leave_spans_too(
+    tmp_path: Path, provider: TracerProvider, exporter: InMemorySpanExporter
+) -> None:
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "bot"\n')
+    with foveate.open(tmp_path) as engine:  # an adapter uses a view of an engine with code
+        instrument(engine, tracer_provider=provider)
+        messages_for(engine, [{"role": "user", "content": "Hello"}], session="s1")
+        assert dict(only(exporter).attributes or {})["gen_ai.conversation.id"] == "s1"
+        engine.scoped(user="ada").scoped(session="s2").search("Hello")
+        assert only(exporter).name.startswith("search_memory")
+        uninstrument(engine)
+        messages_for(engine, [{"role": "user", "content": "Hello"}], session="s1")
+        assert exporter.get_finished_spans() == ()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
+from frameworks import texts_of
 from pydantic_ai import Agent, ModelRetry
 from pydantic_ai.messages import (
     ModelMessage,
@@ -21,6 +23,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.run import AgentRunResult
 
 from foveate import Engine, Record
+from foveate.clock import iso
 from foveate.integrations.pydantic_ai import ComputedContext
 
 RULES = "## Active Constraints\n- Always answer in Celsius"
@@ -112,3 +115,21 @@ def test_request_that_answers_tools_and_asks_is_not_where_a_turn_begins(memory: 
     model.requests.clear()
     run(agent, None, message_history=history[:3])
     assert any(isinstance(part, ToolCallPart) for message in model.requests[0] for part in message.parts)
+
+
+def test_the_user_is_that_of_the_run(memory: Engine) -> None:
+    capability = ComputedContext(memory, user=lambda run: run.deps["user"])
+    agent = Agent(FunctionModel(Recorder()), deps_type=dict[str, str], capabilities=[capability])
+    for user in ("ada", "bob"):
+        asyncio.run(agent.run(f"I am {user}", deps={"user": user}))
+    assert (texts_of(memory, "ada"), texts_of(memory, "bob")) == (["I am ada", "answer 1"], ["I am bob", "answer 2"])
+
+
+def test_each_message_keeps_its_time(memory: Engine, stored: Stored) -> None:
+    agent, _ = agent_of(memory)
+    history = [
+        ModelRequest(parts=[UserPromptPart("We moved", timestamp=datetime(2025, 3, 1, tzinfo=UTC))]),
+        ModelResponse(parts=[TextPart("Noted")], timestamp=datetime(2025, 3, 2, tzinfo=UTC)),
+    ]
+    run(agent, "Where are we?", message_history=history)
+    assert [iso(event.created)[:10] for event in stored()][:2] == ["2025-03-01", "2025-03-02"]

@@ -357,6 +357,27 @@ def test_messages_are_stored_once(client: TestClient) -> None:
     assert [each.partition(": ")[0] for each in wrong["problems"]] == ["body.messages.0.role", "body.messages.1"]
 
 
+def test_messages_belong_to_a_user_and_a_session(guarded: Guarded) -> None:
+    client, engine = guarded.client, guarded.engine
+    body = {"messages": "The staging database is called larkspur", "user": "ada", "session": "s1"}
+    assert client.post("/v1/remember", json=body, headers=guarded.headers()).json()["stored"] == 1
+    (record,) = engine.scoped(user="ada").records(kinds=["event"])
+    assert (record.scope.user, record.scope.session) == ("ada", "s1")
+    question = {"query": "What is the staging database called?", "session": "s1"}
+    for user, is_shown in (("ada", True), ("bob", False)):
+        found = client.post("/v1/contexts", json={**question, "user": user}, headers=guarded.headers()).json()
+        assert ("larkspur" in found["text"]) is is_shown
+    refused = client.post("/v1/remember", json=body, headers=guarded.headers(user="bob"))
+    assert refused.status_code == 403
+
+
+def test_many_sessions_without_a_user_are_warned_of_once(client: TestClient, caplog: pytest.LogCaptureFixture) -> None:
+    for number in range(30):
+        client.post("/v1/remember", json={"messages": "Hello", "session": f"s{number}"})
+    (warning,) = [record.message for record in caplog.records if record.name == "foveate.sessions"]
+    assert "More than 20 sessions without a user share one memory" in warning
+
+
 # --- tasks ---------------------------------------------------------------------------------------------------------
 
 

@@ -153,6 +153,32 @@ def test_what_is_remembered_has_an_agents_trust_and_is_confirmed_the_second_time
     assert (record.trust, record.pinned, record.tags) == ("agent", False, ("deploy",))
 
 
+def test_messages_are_remembered_once_for_a_user_with_an_agents_trust(engine: Engine) -> None:
+    said = [
+        {"role": "user", "content": "The staging database is called larkspur", "name": "ada", "at": "2025-03-01"},
+        {"role": "tool", "content": "3 letters", "name": "find_mail"},
+        {"role": "assistant", "content": "Noted"},
+    ]
+    server = create_server(engine)
+    done = [call(server, "remember", messages=said, user="ada", session="s1") for _ in range(2)]
+    assert [(figures(each)["stored"], figures(each)["known"]) for each in done] == [(3, 0), (0, 3)]
+    assert text(done[0]) == "3 stored."
+    ada, bob = (engine.scoped(user=name) for name in ("ada", "bob"))
+    question = "What is the staging database called?"
+    assert "larkspur" in ada.context(question, session="s1").text
+    assert "larkspur" not in bob.context(question, session="s1").text
+    events = [record for record in ada.records(kinds=["event"]) if record.scope.user == "ada"]
+    assert sorted((event.trust, event.data["type"]) for event in events) == [
+        ("agent", "assistant_message"), ("agent", "user_message"), ("tool", "tool_call"),
+    ]  # fmt: skip
+    call(server, "remember", text="Ada likes tea", kind="fact", user="ada")
+    assert "Ada likes tea" in {record.text for record in ada.records(kinds=["fact"])}
+    assert "Ada likes tea" not in {record.text for record in bob.records(kinds=["fact"])}
+    refused = call(create_server(bob), "remember", messages=said, user="ada")
+    assert refused.is_error
+    assert "for the user 'bob'" in text(refused)
+
+
 def test_a_persons_value_outweighs_what_a_model_says(engine: Engine) -> None:
     engine.add("fact", "The port is 8000", subject="api", attribute="port", trust="user")
     found = call(create_server(engine), "remember", text="The port is 9", kind="fact", subject="api", attribute="port")
@@ -353,6 +379,9 @@ def deep(levels: int) -> Any:
         ("expand", {"id": "x" * 10_000}, "id: String should have at most"),
         ("remember", {"text": ""}, "text: String should have at least"),
         ("remember", {"text": " "}, "text is empty"),
+        ("remember", {}, "Pass a text or messages"),
+        ("remember", {"text": "x", "messages": [{"role": "user", "content": "x"}]}, "one of the two"),
+        ("remember", {"messages": [{"role": "usr", "content": 3}]}, "role must be one of"),
         ("remember", {"text": "x" * 1_000_000}, "text: String should have at most"),
         ("remember", {"text": "a\x00b"}, "NUL character"),
         ("remember", {"text": "x", "kind": "desicion"}, "Did you mean 'decision'?"),

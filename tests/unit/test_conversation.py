@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -12,13 +13,13 @@ from foveate import BudgetError, Engine, Filters, InputError, Record
 from foveate.integrations.conversation import (
     CONVERTED,
     Conversation,
-    ConversationMessage,
     MessageFormat,
     current_query,
     is_context_block,
     last_turns,
     wrap_context_block,
 )
+from foveate.memory.messages import ConversationMessage
 from foveate.testing import FixedClock, engine
 from foveate.text.tokens import count
 from foveate.types import NO_FILTERS
@@ -38,7 +39,7 @@ def events(memory: Engine, session: str | None = None) -> list[Record]:
     return sorted(found, key=lambda record: (record.created, record.id))
 
 
-def user(text: str, **values: str) -> ConversationMessage:
+def user(text: str, **values: Any) -> ConversationMessage:
     return ConversationMessage(role="user", text=text, **values)
 
 
@@ -70,27 +71,27 @@ def test_the_current_turn_always_stays(memory: Engine) -> None:
 def test_a_history_is_stored_once_and_a_repeated_text_is_another_message(memory: Engine) -> None:
     conversation = Conversation(memory, CONVERTED, session="s1")
     said = [ConversationMessage(role="system", text="Be brief"), user("go on"), model("yes"), user("go on")]
-    assert (conversation.remember(said).added, conversation.remember(said).added) == (3, 0)
-    assert conversation.remember([*said, model("yes"), user("go on")]).added == 2
-    assert conversation.remember(said[-1:]).added == 0  # a part of it is known, too
+    assert (conversation.remember(said).stored, conversation.remember(said).stored) == (3, 0)
+    assert conversation.remember([*said, model("yes"), user("go on")]).stored == 2
+    assert conversation.remember(said[-1:]).stored == 0  # a part of it is known, too
     assert [event.text for event in events(memory, "s1")] == ["go on", "yes", "go on", "yes", "go on"]
-    assert Conversation(memory, CONVERTED, session="s2").remember([user("go on")]).added == 1
-    assert conversation.remember([user("go on")], session="s2").added == 0, "the session of the options counts"
-    assert Conversation(memory, CONVERTED).remember([user("go on")], session="s3").added == 1
+    assert Conversation(memory, CONVERTED, session="s2").remember([user("go on")]).stored == 1
+    assert conversation.remember([user("go on")], session="s2").stored == 0, "the session of the options counts"
+    assert Conversation(memory, CONVERTED).remember([user("go on")], session="s3").stored == 1
 
 
 def test_new_messages_are_stored_although_their_text_is_known(memory: Engine) -> None:
     conversation = Conversation(memory, CONVERTED, session="s1")
     for _ in range(3):
-        assert conversation.remember([user("go on"), user("go on")], is_new=True).added == 2
+        assert conversation.remember([user("go on"), user("go on")], is_new=True).stored == 2
     with_id = [user("go on", id="m1")]
-    assert (conversation.remember(with_id).added, conversation.remember(with_id).added) == (1, 0)
+    assert (conversation.remember(with_id).stored, conversation.remember(with_id).stored) == (1, 0)
     assert len(events(memory, "s1")) == 7
 
 
 def test_the_role_of_a_message_decides_its_trust(memory: Engine) -> None:
-    tool = ConversationMessage(role="tool", text="14 degrees", tool="look", tool_input={"city": "Oslo"}, failed=True)
-    Conversation(memory, CONVERTED).remember([user("weather?"), tool, model("14"), user("thanks", position="7")])
+    tool = ConversationMessage(role="tool", text="14 degrees", name="look", tool_input={"city": "Oslo"}, outcome="failure")
+    Conversation(memory, CONVERTED).remember([user("weather?"), tool, model("14"), user("thanks", data={"order": "7"})])
     kept = events(memory, "main")
     assert [event.trust for event in kept] == ["user", "tool", "agent", "user"]
     assert (kept[1].text, kept[1].outcome, kept[1].data["input"]) == ("look\n14 degrees", "failure", '{"city": "Oslo"}')
@@ -160,7 +161,7 @@ def test_async_callers_are_not_blocked(memory: Engine) -> None:
         await asyncio.sleep(0)
         assert not kept.done()
         free.set()
-        assert (await kept).added == 1
+        assert (await kept).stored == 1
         holding.join()
         said = [user("Which tea?")]
         assert await conversation.aprompt(said) is not None
@@ -172,14 +173,29 @@ def test_new_messages_before_a_repeated_text_are_stored(memory: Engine) -> None:
     conversation = Conversation(memory, CONVERTED, session="s")
     conversation.remember([user("go on"), model("step one done")])
     new = [user("rename the widget"), model("renamed")]
-    assert conversation.remember([*new, user("go on")]).added == 2
+    assert conversation.remember([*new, user("go on")]).stored == 2
 
 
 def test_sessions_and_ids_with_colons_are_kept_apart(memory: Engine) -> None:
     for session, id in (("a", "b:1"), ("a:b", "1")):
-        assert Conversation(memory, CONVERTED, session=session).remember([user("x", id=id)]).added == 1
+        assert Conversation(memory, CONVERTED, session=session).remember([user("x", id=id)]).stored == 1
 
 
 def test_a_budget_without_room_for_the_marker_lines_is_an_error(memory: Engine) -> None:
     with pytest.raises(BudgetError, match="20 tokens"):
         Conversation(memory, CONVERTED, budget=20).prompt([user("Which port?")], with_markers=True)
+
+
+def test_many_sessions_without_a_user_are_warned_of_once(memory: Engine, caplog: pytest.LogCaptureFixture) -> None:
+    def talk(sessions: range, **options: Any) -> list[str]:
+        caplog.clear()
+        for number in sessions:
+            Conversation(memory, CONVERTED, session=f"s{number}", **options).prompt([user("Which tea?")])
+        return [record.message for record in caplog.records if record.name == "foveate.sessions"]
+
+    assert talk(range(40), user="ada") == []
+    assert talk(range(20)) == talk(range(20)) == []
+    (warning,) = talk(range(20, 60))
+    assert "More than 20 sessions without a user share one memory" in warning
+    assert "user=" in warning
+    assert talk(range(60, 90)) == []

@@ -58,6 +58,26 @@ def made(text: str = "said", **values: Any) -> Record:
             f'- {AT} deploy [partial]: said {{"env":"prod"}}\n',
             f"- {DAY} deploy [partial]: said\n",
         ),
+        (
+            {"text": "look\n14 degrees", "type": "tool_call", "tool": "look", "input": '{"city": "Oslo", "days": 2}'},
+            f"- {AT} Tool look(Oslo, 2): 14 degrees\n",
+            f"- {DAY} Tool look: 14 degrees\n",
+        ),
+        (
+            {"text": "look", "type": "tool_call", "tool": "look", "outcome": "failure"},
+            f"- {AT} Tool look [failure]\n",
+            f"- {DAY} Tool look [failure]\n",
+        ),
+        (
+            {"text": "look\nRain\nin Oslo", "type": "tool_call", "tool": "look", "outcome": "success"},
+            f"- {AT} Tool look: Rain in Oslo\n",
+            f"- {DAY} Tool look: Rain in Oslo\n",
+        ),
+        (
+            {"text": "looking good", "type": "tool_call", "tool": "look", "run": 7},
+            f'- {AT} Tool look: looking good {{"run":7}}\n',
+            f"- {DAY} Tool look: looking good\n",
+        ),
         ({"type": "file_read", "content": {"path": "b.py"}}, f"- {AT} Read: b.py\n", f"- {DAY} Read: b.py\n"),
     ],
 )

@@ -18,13 +18,11 @@ from foveate.integrations.importers import FORMATS, ImportReport, import_lines, 
 from foveate.integrations.importers.files import BATCH_SIZE, READERS
 from foveate.integrations.importers.rows import (
     MAX_PENDING_CALLS,
-    ImportRow,
     SkippedLine,
-    ToolCall,
     parse_millis,
-    tool_rows,
 )
-from foveate.memory.messages import MAX_OUTPUT_CHARS
+from foveate.memory.messages import ConversationMessage, RecordRow, event_rows
+from foveate.memory.tool_events import MAX_OUTPUT_CHARS
 from foveate.testing import FixedClock
 from foveate.types import NO_FILTERS, Record
 from property_settings import examples
@@ -274,8 +272,9 @@ LINE = st.dictionaries(NAMES, VALUES | st.dictionaries(NAMES, VALUES, max_size=4
 @given(st.sampled_from(sorted(READERS)), st.lists(LINE.map(json.dumps) | st.text(max_size=30), max_size=4))
 def test_no_line_whatever_it_holds_stops_an_import(format: str, given_lines: list[str]) -> None:
     for part in READERS[format](enumerate(given_lines, 1), "name"):
-        assert isinstance(part, ImportRow | SkippedLine)
-        assert isinstance(part, SkippedLine) or (part.text.strip() and part.values["key"])
+        assert isinstance(part, ConversationMessage | RecordRow | SkippedLine)
+        assert not isinstance(part, ConversationMessage) or part.id
+        assert not isinstance(part, RecordRow) or (part.text.strip() and part.values["key"])
 
 
 # --- command line --------------------------------------------------------------------------------------------------
@@ -341,6 +340,21 @@ def test_remember_stores_a_list_of_messages_once(store: str, tmp_path: Path) -> 
     }
     refused = run("remember", "-", "--format", "messages", "--store", store, stdin=b'[{"role": "usr", "content": "x"}]')
     assert (refused.exit_code, "role must be one of" in refused.stderr) == (2, True)
+
+
+def test_remember_takes_a_user_and_a_session(store: str, tmp_path: Path) -> None:
+    log, chat = tmp_path / "log.jsonl", tmp_path / "chat.json"
+    log.write_text('{"text": "From a log"}\n{"text": "From a named session", "session": "own"}\n')
+    chat.write_text('[{"role": "user", "content": "From a chat", "at": "2025-03-01"}]')
+    for file in (log, chat, TRANSCRIPTS / "claude-code.jsonl"):
+        assert run("remember", str(file), "--user", "ada", "--session", "s1", "--store", store).exit_code == 0
+    assert json.loads(run("search", "--kind", "event", "--store", store, "--json").stdout)["records"] == []
+    found = run("search", "--kind", "event", "--user", "ada", "--store", store, "--json", "--limit", "50")
+    records = json.loads(found.stdout)["records"]
+    assert {record["scope"]["user"] for record in records} == {"ada"}
+    sessions = {record["text"]: record["scope"]["session"] for record in records}
+    assert (sessions["From a log"], sessions["From a named session"], sessions["From a chat"]) == ("s1", "own", "s1")
+    assert sessions["I run the test first."] == SESSIONS["claude-code"]
 
 
 def test_remember_refuses_what_it_cannot_read(store: str, tmp_path: Path) -> None:
@@ -434,5 +448,6 @@ def test_a_time_to_come_is_refused() -> None:
     ],
 )
 def test_what_comes_from_the_web_is_trusted_least(tool: str, input: dict[str, str], trust: str) -> None:
-    rows = tool_rows(ToolCall(1, tool, input, "k", "s", None), "something", "success")
+    result = ConversationMessage(role="tool", text="something", name=tool, tool_input=input, id="k", outcome="success")
+    rows = event_rows((result, 0), Scope("p", session="s"))
     assert [row.values["trust"] for row in rows] == [trust]

@@ -56,6 +56,27 @@ def test_messages_without_id_and_time_are_new_and_keep_their_order() -> None:
         assert len({event.created for event in events[:4]}) == 4
 
 
+def test_messages_without_a_time_stay_between_their_neighbours() -> None:
+    said: list[Message] = [
+        {"role": "user", "content": "first"},
+        {"role": "user", "content": "second", "at": "2025-03-01T10:00Z"},
+        {"role": "tool", "content": "third", "name": "look"},
+        {"role": "assistant", "content": "fourth", "at": "2025-03-01T10:00Z"},
+        {"role": "user", "content": "fifth", "at": "2025-03-02T10:00Z"},
+        {"role": "assistant", "content": "sixth", "at": "2025-03-02T10:00Z"},
+        {"role": "user", "content": "last"},
+    ]
+    with engine(clock=FixedClock("2026-01-04T12:00Z")) as memory:
+        ids = memory.remember(said, session="s1", user="ada").ids
+        events = [memory.scoped(user="ada").get(id) for id in ids]
+        at = [event.created for event in events]
+        assert at[0] == at[1] - 1 == at[2] - 2 == millis("2025-03-01T10:00Z") - 1
+        assert at[4:] == [millis("2025-03-02T10:00Z"), millis("2025-03-02T10:00Z") + 1, millis("2026-01-04T12:00Z")]
+        assert {event.scope.user for event in events} == {"ada"}
+        assert memory.remember(said[1], session="s1", user="bob").stored == 1, "another user's message"
+        assert list(memory.records(kinds=["event"])) == []
+
+
 def test_the_trust_of_an_output_depends_on_its_tool() -> None:
     with engine() as memory:
         done = memory.remember(

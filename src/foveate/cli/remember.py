@@ -20,7 +20,7 @@ from foveate.cli.render import print_lines, table
 from foveate.errors import InputError
 from foveate.integrations.importers import ImportReport, importable_files, save_rows
 from foveate.integrations.importers.files import EXPORT_FORMAT, MAX_DETECTION_LINES, READERS, detect_format, read_rows
-from foveate.integrations.importers.rows import ImportRow, ImportRows
+from foveate.integrations.importers.rows import ImportRows, SkippedLine
 from foveate.memory.entities import Proposal, propose_entities
 from foveate.memory.messages import as_messages
 from foveate.types import Message
@@ -53,8 +53,9 @@ def remember(call: Call, files: tuple[str, ...], format: str, dry_run: bool) -> 
     FILE is a transcript of Claude Code, a rollout of Codex, a log with a JSON object on each line, a memory file in
     Markdown, or a JSON list of messages, each with role and content. In a folder, every .jsonl and .md file is read. `-`, or
     no FILE, reads stdin, where a plain text is one message. Records that are stored already are not stored again, and a line
-    that cannot be read is skipped and counted. The lines of a memory file become notes; `foveate inbox accept ID --as
-    instruction` makes a rule of one. `foveate store import` reads foveate's own exports.
+    that cannot be read is skipped and counted. `--user` says whose conversations they are, and `--session` names those that
+    have no name; by default it is the name of the file. The lines of a memory file become notes; `foveate inbox accept ID
+    --as instruction` makes a rule of one. `foveate store import` reads foveate's own exports.
     """
     if not files and sys.stdin.isatty():
         raise click.UsageError("Name a file or a folder, or pipe a text into the command.", click.get_current_context())
@@ -131,7 +132,7 @@ class _Reader:
             return ImportReport(notes=(problem,))
         if format in (MESSAGES, TEXT):
             return self._messages(_messages(b"".join(lines), name, format), name, format)
-        rows = read_rows(lines, name, format)
+        rows = read_rows(lines, name, format, self._session)
         saved = save_rows(self._engine.store.data, self._collected(rows), name, dry_run=self._texts is not None)
         return ImportReport(saved.added, saved.known, saved.skipped, files={name: format}, notes=saved.notes)
 
@@ -146,7 +147,7 @@ class _Reader:
 
     def _collected(self, rows: ImportRows) -> ImportRows:
         for row in rows:
-            if self._texts is not None and isinstance(row, ImportRow):
+            if self._texts is not None and not isinstance(row, SkippedLine):
                 self._texts.append(row.text)
             yield row
 

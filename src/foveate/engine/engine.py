@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from foveate.clock import Clock, Ids, When, new_id, now, parse_time
 from foveate.code.records import CODE_ID_PREFIXES
+from foveate.engine.session_monitor import SessionMonitor
 from foveate.errors import BudgetError, InputError
 from foveate.memory.memory import Memory
-from foveate.memory.messages import RememberResult, as_messages, remember
+from foveate.memory.messages import RememberResult, convert_messages, remember
 from foveate.memory.relations import relate
 from foveate.options import (
     NEW_RECORD_FIELDS,
@@ -77,10 +78,14 @@ class SharedParts:
     cache: Cache[Context]
     llm: LLM | None
     debug: bool
+    sessions: SessionMonitor
 
 
 class Engine:
     """Computes contexts from stored state, and changes that state."""
+
+    _on_view: Callable[[Engine], object] | None = None
+    """Called with each scoped view, so that a view is observed like its engine."""
 
     def __init__(
         self,
@@ -124,7 +129,7 @@ class Engine:
             count_pools=debug,
         )
         defaults = Defaults(profile, budget, workspace is not None)
-        self._shared = SharedParts(pipeline, defaults, Cache(cache_seconds), llm, debug)
+        self._shared = SharedParts(pipeline, defaults, Cache(cache_seconds), llm, debug, SessionMonitor())
         self._is_view = False
         self._compose(data, thresholds, root, workspace)
 
@@ -349,11 +354,12 @@ class Engine:
     ) -> RememberResult:
         """Store messages of a conversation as events of its session. A dry run stores nothing.
 
-        A message with an `id`, or with a time (`at`), is stored once, however often it is passed. Text in `<private>` marks
-        and system messages are not stored. A plain text is a message of the user.
+        A message with an `id`, or with a time (`at`), is stored once for each user and session, however often it is passed.
+        Text in `<private>` marks and system messages are not stored. A plain text is a message of the user.
         """
         refuse_unknown(who, WHO, "remember")
-        return remember(self._data, as_messages(messages), self._scope_of(who), dry_run=dry_run)
+        converted = convert_messages(messages, self._data.clock())
+        return remember(self._data, converted, self._scope_of(who), dry_run=dry_run)
 
     def search(
         self,
@@ -528,6 +534,8 @@ class Engine:
         other._is_view = True
         data = replace(self._data, scope=scope, personal=self._data.personal if personal else None)
         other._compose(data, self._memory.thresholds, root, workspace, self.receipts)
+        if self._on_view is not None:
+            self._on_view(other)
         return other
 
     def close(self) -> None:
@@ -552,6 +560,21 @@ class Engine:
 def view_of(engine: Engine, scope: Scope, *, personal: bool = True, code: bool = True) -> Engine:
     """Return the same engine for exactly this scope. Without `personal`, the personal store is not read."""
     return engine._view(scope, personal=personal, code=code)
+
+
+def without_code(engine: Engine) -> Engine:
+    """Return the same engine for contexts that hold nothing of the project's code."""
+    return engine if engine._workspace is None else engine._view(engine.scope, personal=True, code=False)
+
+
+def observe_views(engine: Engine, action: Callable[[Engine], object] | None) -> None:
+    """Do something with each later view of an engine, and with their views."""
+    engine._on_view = action
+
+
+def note_session(engine: Engine, scope: Scope) -> None:
+    """Count a session that an adapter or a service sees, so that a memory shared by several people is reported."""
+    engine._shared.sessions.add(scope)
 
 
 def _refuse_unknown_fields(kind: str, values: Mapping[str, Any]) -> None:

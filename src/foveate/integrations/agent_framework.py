@@ -11,7 +11,8 @@ from typing import Any, Unpack
 
 from foveate.engine import Engine
 from foveate.integrations import requires_extra
-from foveate.integrations.conversation import Conversation, ConversationMessage, HistoryOptions, MessageFormat, Role
+from foveate.integrations.conversation import Conversation, HistoryOptions, MessageFormat, message_time
+from foveate.memory.messages import ConversationMessage, Role
 
 with requires_extra("agent-framework"):
     from agent_framework import ChatContext, ChatMiddleware, ContextProvider, Message
@@ -21,7 +22,10 @@ _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "tool": "to
 
 
 class ComputedContext(ContextProvider):
-    """Adds a computed context to each call: `Agent(client, context_providers=[ComputedContext(engine, budget=2000)])`."""
+    """Adds a computed context to each call: `Agent(client, context_providers=[ComputedContext(engine, budget=2000)])`.
+
+    A function in the option `user` receives the run's `AgentSession`: `user=lambda session: session.state["user"]`.
+    """
 
     def __init__(self, engine: Engine, **options: Unpack[HistoryOptions]) -> None:
         super().__init__(SOURCE_ID)
@@ -29,21 +33,21 @@ class ComputedContext(ContextProvider):
 
     async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
         """Add the middleware. Only it sees all messages of a call, also those of a tool loop."""
-        context.extend_middleware(self.source_id, _ContextMiddleware(self._conversation, context.session_id))
+        context.extend_middleware(self.source_id, _ContextMiddleware(self._conversation, context.session_id, session))
 
     async def after_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
         answer = context.response.messages if context.response else []
-        await self._conversation.aremember([*context.input_messages, *answer], session=context.session_id)
+        await self._conversation.aremember([*context.input_messages, *answer], session=context.session_id, run=session)
 
 
 class _ContextMiddleware(ChatMiddleware):
     """Changes the calls of one run."""
 
-    def __init__(self, conversation: Conversation[Message], session: str | None) -> None:
-        self._conversation, self._session = conversation, session
+    def __init__(self, conversation: Conversation[Message], session: str | None, run: object) -> None:
+        self._conversation, self._session, self._run = conversation, session, run
 
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
-        prompt = await self._conversation.aprompt(context.messages, session=self._session)
+        prompt = await self._conversation.aprompt(context.messages, session=self._session, run=self._run)
         if prompt is not None:
             options: Mapping[str, Any] = context.options or {}
             if prompt.stable:
@@ -68,17 +72,20 @@ def _convert_messages(messages: Sequence[Message]) -> list[ConversationMessage]:
     calls = {content.call_id: content for content in contents if content.type == "function_call"}
     converted = []
     for message in messages:
+        role, name = _ROLES.get(message.role, "system"), message.author_name or ""
+        at = message_time(message.additional_properties)
         if message.text.strip():
-            converted.append(ConversationMessage(role=_ROLES.get(message.role, "system"), text=message.text))
+            converted.append(ConversationMessage(role=role, text=message.text, name=name, at=at))
         for result in (content for content in message.contents if content.type == "function_result"):
             call = calls.get(result.call_id)
             converted.append(
                 ConversationMessage(
                     role="tool",
                     text="" if result.result is None else str(result.result),
-                    tool=call.name or "" if call else "",
+                    name=call.name or "" if call else "",
                     tool_input=call.parse_arguments() if call else None,
-                    failed=bool(result.exception),
+                    outcome="failure" if result.exception else "success",
+                    at=at,
                 )
             )
     return converted

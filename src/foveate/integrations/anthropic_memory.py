@@ -44,9 +44,11 @@ def visible_kinds() -> dict[str, Kind]:
 class MemoryTool(BetaAbstractMemoryTool):
     """The tool for `client.beta.messages.tool_runner`."""
 
-    def __init__(self, engine: Engine, *, cache_control: BetaCacheControlEphemeralParam | None = None) -> None:
+    def __init__(
+        self, engine: Engine, *, user: str | None = None, cache_control: BetaCacheControlEphemeralParam | None = None
+    ) -> None:
         super().__init__(cache_control=cache_control)
-        self._engine = engine
+        self._engine = engine if user is None else engine.scoped(user=user)
 
     def execute(self, command: Any) -> Any:
         """Run a command. Errors are text for the model, so that it can correct the call."""
@@ -184,8 +186,10 @@ def _size(number: int) -> str:
 class AsyncMemoryTool(BetaAsyncBuiltinFunctionTool):
     """The tool for an async client. It uses the store in another thread."""
 
-    def __init__(self, engine: Engine, *, cache_control: BetaCacheControlEphemeralParam | None = None) -> None:
-        self._tool = MemoryTool(engine, cache_control=cache_control)
+    def __init__(
+        self, engine: Engine, *, user: str | None = None, cache_control: BetaCacheControlEphemeralParam | None = None
+    ) -> None:
+        self._tool = MemoryTool(engine, user=user, cache_control=cache_control)
 
     def to_dict(self) -> Any:
         return self._tool.to_dict()

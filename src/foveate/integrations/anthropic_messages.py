@@ -13,13 +13,13 @@ from typing import Any, Unpack
 from foveate.engine import Engine
 from foveate.integrations.conversation import (
     Conversation,
-    ConversationMessage,
     HistoryOptions,
     MessageFormat,
     is_context_block,
+    message_time,
 )
-from foveate.integrations.importers import ImportReport
 from foveate.integrations.importers.rows import content_text
+from foveate.memory.messages import ConversationMessage, RememberResult
 
 Message = Mapping[str, Any]
 Block = Mapping[str, Any]
@@ -52,9 +52,11 @@ def messages_for(
     return {"system": system_blocks, "messages": _append_to_user_message(prompt.messages, prompt.volatile)}
 
 
-def remember(engine: Engine, messages: Sequence[Message], *, session: str | None = None) -> ImportReport:
+def remember(
+    engine: Engine, messages: Sequence[Message], *, user: str | None = None, session: str | None = None
+) -> RememberResult:
     """Store a conversation. Messages that are stored already are not stored again."""
-    return Conversation(engine, _FORMAT, session=session).remember(messages)
+    return Conversation(engine, _FORMAT, user=user, session=session).remember(messages)
 
 
 def _is_turn_start(message: Message) -> bool:
@@ -64,15 +66,16 @@ def _is_turn_start(message: Message) -> bool:
 
 
 def _convert_messages(messages: Sequence[Message]) -> list[ConversationMessage]:
-    blocks = [(message["role"], block) for message in messages for block in _without_context(message["content"])]
+    blocks = [(message, block) for message in messages for block in _without_context(message["content"])]
     calls = {block["id"]: block for _, block in blocks if block.get("type") == "tool_use"}
-    return [part for role, block in blocks for part in _convert_block(role, block, calls)]
+    return [part for message, block in blocks for part in _convert_block(message, block, calls)]
 
 
 _FORMAT: MessageFormat[Message] = MessageFormat(_convert_messages, _is_turn_start)
 
 
-def _convert_block(role: str, block: Block, calls: Mapping[str, Block]) -> Iterator[ConversationMessage]:
+def _convert_block(message: Message, block: Block, calls: Mapping[str, Block]) -> Iterator[ConversationMessage]:
+    role, at = message["role"], message_time(message)
     if block.get("type") == "tool_result":
         id = block["tool_use_id"]
         call = calls.get(id, {})
@@ -80,12 +83,13 @@ def _convert_block(role: str, block: Block, calls: Mapping[str, Block]) -> Itera
             role="tool",
             text=content_text(_blocks(block.get("content") or "")),
             id=id,
-            tool=call.get("name", ""),
+            name=call.get("name", ""),
             tool_input=call.get("input"),
-            failed=bool(block.get("is_error")),
+            outcome="failure" if block.get("is_error") else "success",
+            at=at,
         )
     elif block.get("type") == "text" and role in ("user", "assistant"):
-        yield ConversationMessage(role="user" if role == "user" else "assistant", text=block["text"])
+        yield ConversationMessage(role="user" if role == "user" else "assistant", text=block["text"], at=at)
 
 
 def _without_context(content: Any) -> list[Block]:

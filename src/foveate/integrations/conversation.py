@@ -12,28 +12,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, takewhile
-from typing import Any, Generic, Literal, TypeVar, Unpack
+from typing import Any, Generic, TypeVar, Unpack, cast
 
 from foveate.engine import Engine
-from foveate.errors import BudgetError, SourceError, StoreError
-from foveate.integrations.importers import ImportReport, save_rows
-from foveate.integrations.importers.rows import (
-    CONTEXT_BEGIN,
-    CONTEXT_END,
-    ImportRow,
-    ToolCall,
-    digest,
-    message_rows,
-    tool_rows,
-)
-from foveate.options import ContextOptions, refuse_unknown
+from foveate.engine.engine import note_session, without_code
+from foveate.errors import BudgetError, InputError, SourceError, StoreError
+from foveate.integrations.importers.rows import CONTEXT_BEGIN, CONTEXT_END, parse_millis
+from foveate.memory.messages import ConversationMessage, RememberResult, digest, message_key, remember
+from foveate.options import ContextOptions, HasId, RequestOptions, refuse_unknown
 from foveate.pipeline.request import MAX_QUERY_CHARS
 from foveate.receipts.context import Context
 from foveate.store.protocol import Reader
 from foveate.text import tokens
-from foveate.types import Filters
+from foveate.types import Filters, Scope
 
-Role = Literal["system", "user", "assistant", "tool"]
 Message = TypeVar("Message")
 
 DEFAULT_TURNS = 3
@@ -48,12 +40,23 @@ DEFAULT_QUERY = "What holds here"
 KNOWN_RUN_LENGTH = 4
 """If this many messages in a row are stored already, so are all messages before them."""
 
+OPTIONS_FOR_CODE = ("profile", "code_query")
+"""Options that ask for code. Without one, no context of an adapter holds any: it is often the bot's own source code."""
+
+TIME_FIELDS = ("at", "created_at", "timestamp")
+"""Fields in which programs store the time of a message."""
+
 log = logging.getLogger("foveate.agents")
 
 
-class AdapterOptions(ContextOptions, total=False):
+class AdapterOptions(RequestOptions, total=False):
     """Options of every adapter: those of `Engine.context`, and whether it stores messages."""
 
+    user: str | Callable[[Any], str] | None
+    """User of the conversation: what is stored for one user, no other sees. A function receives the framework's run."""
+    agent: str | None
+    session: str | None
+    task: str | HasId | None
     remember: bool
     """Store the messages of the conversation. The default is True."""
 
@@ -66,25 +69,6 @@ class HistoryOptions(AdapterOptions, total=False):
 
 
 _OPTIONS = frozenset(HistoryOptions.__annotations__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConversationMessage:
-    """A message, or the result of a tool, from any framework."""
-
-    role: Role
-    text: str
-    id: str = ""
-    """The framework's id, if it is the same whenever the message is handed over."""
-    tool: str = ""
-    """Name of the tool, for role `tool`."""
-    tool_input: Any = None
-    """Arguments of the tool's call."""
-    failed: bool = False
-    position: str = ""
-    """Position in the conversation, stored for an adapter that returns the history."""
-    attachments: Sequence[tuple[int, Mapping[str, Any]]] = ()
-    """Pictures and files between the texts, each with its index; stored unchanged for such an adapter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,20 +98,22 @@ class Prompt(Generic[Message]):
 class Conversation(Generic[Message]):
     """Computes the contexts of a conversation and stores its messages.
 
-    A session in the options takes precedence over the one that the framework names in a call.
+    A session in the options takes precedence over the one that the framework names in a call. `run` is what the framework
+    passes to a function in the option `user`.
     """
 
     def __init__(self, engine: Engine, format: MessageFormat[Message], **options: Unpack[HistoryOptions]) -> None:
         refuse_unknown(options, _OPTIONS, "An adapter")
-        self.engine = engine
+        self.engine = engine if any(options.get(name) for name in OPTIONS_FOR_CODE) else without_code(engine)
         self._format = format
         self._turns = options.pop("turns", DEFAULT_TURNS)
         self._stores_messages = options.pop("remember", True)
+        self._user = options.pop("user", None)
         self._session = options.pop("session", None)
-        self._options: ContextOptions = options
+        self._options = cast(ContextOptions, options)
 
     def prompt(
-        self, messages: Sequence[Message], *, session: str | None = None, with_markers: bool = False
+        self, messages: Sequence[Message], *, session: str | None = None, run: object = None, with_markers: bool = False
     ) -> Prompt[Message] | None:
         """Store the messages, and return what the next call of the model receives; None without a context.
 
@@ -137,11 +123,12 @@ class Conversation(Generic[Message]):
         """
         kept = self._kept_messages(messages)
         markers = self._marker_tokens() if with_markers else 0
-        self.remember(messages, session=session)
+        self.remember(messages, session=session, run=run)
         budget = self._options.get("budget")
-        context = self.context(messages, kept, session=session, budget=None if budget is None else budget - markers)
+        room = None if budget is None else budget - markers
+        context = self.context(messages, kept, session=session, run=run, budget=room)
         if budget is None and context and context.tokens + markers > context.budget.ceiling:
-            context = self.context(messages, kept, session=session, budget=context.budget.total - markers)
+            context = self.context(messages, kept, session=session, run=run, budget=context.budget.total - markers)
         if context is None:
             return None
         wrap = wrap_context_block if with_markers else str
@@ -153,6 +140,7 @@ class Conversation(Generic[Message]):
         shown: Sequence[Message] = (),
         *,
         session: str | None = None,
+        run: object = None,
         budget: int | None = None,
     ) -> Context | None:
         """Return the context for the next call of the model; None without a user's message or without a store.
@@ -164,10 +152,11 @@ class Conversation(Generic[Message]):
         query = current_query(converted) or (DEFAULT_QUERY if any(part.role == "user" for part in converted) else "")
         if not query:
             return None
+        scope = self._scope(session, run)
         try:
-            options: ContextOptions = {**self._options, "session": self._session or session}
+            options: ContextOptions = {**self._options, "user": scope.user, "session": self._session or session}
             if shown:
-                options["filters"] = self._exclude_shown(self._format.convert(shown), session)
+                options["filters"] = self._exclude_shown(self._format.convert(shown), scope)
             if budget is not None:
                 options["budget"] = budget
             return self.engine.context(query, **options)
@@ -175,31 +164,57 @@ class Conversation(Generic[Message]):
             log.warning("no context: %s", error)
             return None
 
-    def remember(self, messages: Sequence[Message], *, session: str | None = None, is_new: bool = False) -> ImportReport:
+    def remember(
+        self, messages: Sequence[Message], *, session: str | None = None, run: object = None, is_new: bool = False
+    ) -> RememberResult:
         """Store messages as events of the session. If the store fails, that is logged.
 
         Messages that are stored already are not stored again, so the whole conversation may be handed over each time.
         With `is_new`, all messages are new, although some may have the text of earlier ones.
         """
         if not self._stores_messages:
-            return ImportReport()
-        converted, session = self._format.convert(messages), self._session_name(session)
+            return RememberResult()
+        converted, scope = self._format.convert(messages), self._scope(session, run)
         try:
-            known = self._known_events(converted, session) if is_new else {}
+            known = self._known_events(converted, scope) if is_new else {}
             seen_counts = Counter({content: len(ids) for content, ids in known.items()})
-            rows = list(self._rows(converted, session, seen_counts))
-            return save_rows(self.engine.store.data, iter(rows if is_new else self._new_rows(rows)), "conversation")
+            identified = list(with_ids(converted, seen_counts))
+            new = identified if is_new else self._new_messages(identified, scope)
+            done = remember(self.engine.store.data, new, scope, strict=False)
         except StoreError as error:
             log.warning("messages were not stored: %s", error)
-            return ImportReport(skipped=len(converted))
+            return RememberResult(skipped=len(converted))
+        return replace(done, known=done.known + len(identified) - len(new))
 
-    async def aprompt(self, messages: Sequence[Message], *, session: str | None = None) -> Prompt[Message] | None:
+    async def aprompt(
+        self, messages: Sequence[Message], *, session: str | None = None, run: object = None
+    ) -> Prompt[Message] | None:
         """`prompt` for async callers."""
-        return await asyncio.to_thread(self.prompt, messages, session=session)
+        return await asyncio.to_thread(self.prompt, messages, session=session, run=run)
 
-    async def aremember(self, messages: Sequence[Message], *, session: str | None = None) -> ImportReport:
+    async def aremember(
+        self, messages: Sequence[Message], *, session: str | None = None, run: object = None
+    ) -> RememberResult:
         """`remember` for async callers."""
-        return await asyncio.to_thread(self.remember, messages, session=session)
+        return await asyncio.to_thread(self.remember, messages, session=session, run=run)
+
+    def _scope(self, session: str | None, run: object) -> Scope:
+        """Return the scope of a call. A function that names no user is an error, or people would share one memory."""
+        user = self._user
+        if callable(user):
+            if run is None:
+                raise InputError("user must be a text here: this call has no run that a function could read it from.")
+            user = user(run)
+            if not isinstance(user, str) or not user:
+                raise InputError(f"The function in user must return the name of a user, got {user!r}.")
+        own = self.engine.scope
+        scope = replace(
+            own,
+            user=own.user if user is None else user,
+            session=self._session or session or own.session or DEFAULT_SESSION,
+        )
+        note_session(self.engine, scope)
+        return scope
 
     def _kept_messages(self, messages: Sequence[Message]) -> list[Message]:
         """Return the messages that stay in the prompt: the system's, and the last turns, at least the current one."""
@@ -217,48 +232,48 @@ class Conversation(Generic[Message]):
             raise BudgetError(problem, short=markers + 1 - budget)
         return markers
 
-    def _session_name(self, session: str | None) -> str:
-        return self._session or session or self.engine.scope.session or DEFAULT_SESSION
+    def _new_messages(self, messages: list[ConversationMessage], scope: Scope) -> list[ConversationMessage]:
+        """Return the messages after the last ones that are stored already.
 
-    def _rows(self, messages: Sequence[ConversationMessage], session: str, seen_counts: Counter[str]) -> Iterator[ImportRow]:
-        """Yield the rows to store. A text that occurs again gets the next number, as each "go on" is another message."""
-        now = self.engine.store.data.clock()
-        for number, part in enumerate(messages, 1):
-            content = _content_key(part)
-            key = _event_key(content, session, 0 if part.id else seen_counts[content])
-            seen_counts[content] += 1
-            time = now - (len(messages) - number)  # a millisecond apart, so that messages stored together have an order
-            if part.role == "tool":
-                call = ToolCall(number, part.tool or "tool", part.tool_input, key, session, time)
-                yield from tool_rows(call, part.text, "failure" if part.failed else "success")
-            elif part.role != "system":  # the developer wrote it, it is not part of the conversation
-                for row in message_rows(part.role, part.text, key=key, session=session, time=time):
-                    yield replace(row, values={**row.values, **_history_data(part)})
-
-    def _new_rows(self, rows: list[ImportRow]) -> list[ImportRow]:
-        """Return the rows after the last ones that are stored already.
-
-        One stored row is not enough: in a list that the caller has cut, a repeated text looks like a stored one.
+        One stored message is not enough: in a list that the caller has cut, a repeated text looks like a stored one.
         """
         run_length = 0
-        with self.engine.store.data.reader() as reader:
-            for n in range(len(rows), 0, -1):
-                run_length = run_length + 1 if reader.by_key(rows[n - 1].values["key"]) else 0
+        with self.engine.store.data.reader(scope) as reader:
+            for n in range(len(messages), 0, -1):
+                if not messages[n - 1].has_content:
+                    continue
+                run_length = run_length + 1 if reader.by_key(str(message_key(messages[n - 1], scope))) else 0
                 if run_length == KNOWN_RUN_LENGTH:
-                    return rows[n:]
-        return rows
+                    return messages[n:]
+        return messages
 
-    def _exclude_shown(self, shown: Sequence[ConversationMessage], session: str | None) -> Filters:
+    def _exclude_shown(self, shown: Sequence[ConversationMessage], scope: Scope) -> Filters:
         """Add the events of the messages that the prompt shows to the caller's filters."""
         filters = self._options.get("filters") or Filters()
-        events = self._known_events(shown, self._session_name(session))
+        events = self._known_events(shown, scope)
         return replace(filters, exclude=(*filters.exclude, *(id for ids in events.values() for id in ids)))
 
-    def _known_events(self, messages: Sequence[ConversationMessage], session: str) -> dict[str, list[str]]:
+    def _known_events(self, messages: Sequence[ConversationMessage], scope: Scope) -> dict[str, list[str]]:
         """Return the ids of stored events by content key. A text that was said twice has two."""
-        contents = [_content_key(part) for part in messages if part.role != "system"]
-        with self.engine.store.data.reader() as reader:
-            return {content: _event_ids(reader, content, session) for content in contents}
+        with self.engine.store.data.reader(scope) as reader:
+            return {_content_key(part): _event_ids(reader, part, scope) for part in messages if part.role != "system"}
+
+
+def with_ids(messages: Sequence[ConversationMessage], seen_counts: Counter[str]) -> Iterator[ConversationMessage]:
+    """Give each message an id that is the same whenever a framework hands it over.
+
+    A text that occurs again gets the next number, as each "go on" is another message.
+    """
+    for part in messages:
+        content = _content_key(part)
+        yield _with_id(part, content, 0 if part.id else seen_counts[content])
+        seen_counts[content] += 1
+
+
+def message_time(*sources: object) -> int | None:
+    """Return the first time in mappings that may have one, in a field of `TIME_FIELDS`."""
+    values = (source[name] for source in sources if isinstance(source, Mapping) for name in TIME_FIELDS if name in source)
+    return next((time for value in values if (time := parse_millis(value)) is not None), None)
 
 
 def current_query(messages: Sequence[ConversationMessage]) -> str:
@@ -284,24 +299,17 @@ def is_context_block(text: object) -> bool:
     return isinstance(text, str) and text.startswith(CONTEXT_BEGIN) and text.rstrip().endswith(CONTEXT_END)
 
 
-def _history_data(part: ConversationMessage) -> dict[str, Any]:
-    """Return what is stored in addition if the adapter returns the history."""
-    if not part.position:
-        return {}
-    attachments = {"parts": [list(pair) for pair in part.attachments]} if part.attachments else {}
-    return {"order": part.position, **attachments}
+def _with_id(part: ConversationMessage, content: str, number: int) -> ConversationMessage:
+    return replace(part, id=f"{content}:{number}")
 
 
-def _event_ids(reader: Reader, content: str, session: str) -> list[str]:
-    records = (reader.by_key(_event_key(content, session, number)) for number in count())
+def _event_ids(reader: Reader, part: ConversationMessage, scope: Scope) -> list[str]:
+    content = _content_key(part)
+    keys = (message_key(_with_id(part, content, number), scope) for number in count())
+    records = (reader.by_key(str(key)) for key in keys)
     return [record.id for record in takewhile(bool, records) if record]
-
-
-def _event_key(content: str, session: str, number: int) -> str:
-    """Return the key of an event. Frameworks hand over the same messages again and again, which must give the same key."""
-    return f"said:{digest(session, content, str(number))}"
 
 
 def _content_key(part: ConversationMessage) -> str:
     """Return a hash that is the same next time. The id alone is not enough: some servers number calls from 0 each time."""
-    return digest(part.id, part.role, part.tool, str(part.tool_input or ""), " ".join(part.text.split()))
+    return digest(part.id, part.role, part.name, str(part.tool_input or ""), " ".join(part.text.split()))

@@ -11,15 +11,22 @@ from typing import Any, Unpack
 
 from foveate.engine import Engine
 from foveate.integrations import requires_extra
-from foveate.integrations.conversation import Conversation, ConversationMessage, HistoryOptions, MessageFormat, Prompt, Role
+from foveate.integrations.conversation import Conversation, HistoryOptions, MessageFormat, Prompt, message_time
+from foveate.memory.messages import ConversationMessage, Role
 
 with requires_extra("langchain"):
     from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
     from langchain.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
 
+_OUTCOMES = {"success": "success", "error": "failure"}
+
+
 class ComputedContext(AgentMiddleware[Any, Any, Any]):
-    """Adds a computed context to each call: `create_agent(model, middleware=[ComputedContext(engine, budget=2000)])`."""
+    """Adds a computed context to each call: `create_agent(model, middleware=[ComputedContext(engine, budget=2000)])`.
+
+    A function in the option `user` receives LangGraph's runtime: `user=lambda runtime: runtime.context.user`.
+    """
 
     def __init__(self, engine: Engine, **options: Unpack[HistoryOptions]) -> None:
         super().__init__()
@@ -28,20 +35,20 @@ class ComputedContext(AgentMiddleware[Any, Any, Any]):
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        prompt = self._conversation.prompt(request.messages, session=_thread_id(request.runtime))
+        prompt = self._conversation.prompt(request.messages, session=_thread_id(request.runtime), run=request.runtime)
         return handler(_rewrite_request(request, prompt))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        prompt = await self._conversation.aprompt(request.messages, session=_thread_id(request.runtime))
+        prompt = await self._conversation.aprompt(request.messages, session=_thread_id(request.runtime), run=request.runtime)
         return await handler(_rewrite_request(request, prompt))
 
     def after_agent(self, state: Any, runtime: Any) -> None:
-        self._conversation.remember(state["messages"], session=_thread_id(runtime))
+        self._conversation.remember(state["messages"], session=_thread_id(runtime), run=runtime)
 
     async def aafter_agent(self, state: Any, runtime: Any) -> None:
-        await self._conversation.aremember(state["messages"], session=_thread_id(runtime))
+        await self._conversation.aremember(state["messages"], session=_thread_id(runtime), run=runtime)
 
 
 def _thread_id(runtime: Any) -> str | None:
@@ -85,9 +92,10 @@ def _convert_messages(messages: Sequence[Any]) -> list[ConversationMessage]:
             ConversationMessage(
                 role=_role(message),
                 text=str(message.text),
-                tool=message.name or call.get("name", "") if is_tool else "",
+                name=message.name or call.get("name", ""),
+                at=message_time(message.additional_kwargs, message.response_metadata),
                 tool_input=call.get("args"),
-                failed=is_tool and message.status == "error",
+                outcome=_OUTCOMES.get(message.status) if is_tool else None,
             )
         )
     return converted

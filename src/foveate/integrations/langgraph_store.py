@@ -18,8 +18,8 @@ from urllib.parse import quote
 
 from foveate.engine import Engine
 from foveate.integrations import requires_extra
-from foveate.integrations.importers.rows import digest
 from foveate.integrations.memories import field_lines
+from foveate.memory.messages import digest
 from foveate.records.make import clean
 from foveate.store.protocol import Reader, Writer
 from foveate.store.retry import retry_interrupted
@@ -50,8 +50,8 @@ KIND = "note"
 class FoveateStore(BaseStore):
     """A LangGraph store whose items are notes of the engine's project and user."""
 
-    def __init__(self, engine: Engine, *, trust: Trust = "agent") -> None:
-        self._engine = engine
+    def __init__(self, engine: Engine, *, user: str | None = None, trust: Trust = "agent") -> None:
+        self._engine = engine if user is None else engine.scoped(user=user)
         self._trust: Trust = trust
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:

@@ -15,7 +15,8 @@ from typing import Unpack
 from foveate.engine import Engine
 from foveate.errors import BudgetError
 from foveate.integrations import requires_extra
-from foveate.integrations.conversation import AdapterOptions, Conversation, ConversationMessage, MessageFormat, Role
+from foveate.integrations.conversation import AdapterOptions, Conversation, MessageFormat, message_time
+from foveate.memory.messages import ConversationMessage, Role
 from foveate.receipts.context import Context
 from foveate.text import tokens
 
@@ -100,8 +101,10 @@ def _convert_messages(messages: Sequence[ChatMessage]) -> list[ConversationMessa
     for message in messages:
         role = _ROLES.get(message.role.value, "system")
         call = calls.get(str(message.additional_kwargs.get("tool_call_id"))) if role == "tool" else None
-        tool, tool_input = (call.tool_name, call.tool_kwargs) if call else ("", None)
-        converted.append(ConversationMessage(role=role, text=message.content or "", tool=tool, tool_input=tool_input))
+        own_name = str(message.additional_kwargs.get("name") or "")
+        name, tool_input = (call.tool_name, call.tool_kwargs) if call else (own_name, None)
+        at = message_time(message.additional_kwargs)
+        converted.append(ConversationMessage(role=role, text=message.content or "", name=name, tool_input=tool_input, at=at))
     return converted
 
 

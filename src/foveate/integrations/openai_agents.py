@@ -18,17 +18,17 @@ from itertools import count
 from typing import Any, Unpack, cast
 
 from foveate.engine import Engine
-from foveate.errors import StoreError
+from foveate.errors import InputError, StoreError
 from foveate.integrations import requires_extra
 from foveate.integrations.conversation import (
     CONVERTED,
     DEFAULT_TURNS,
     Conversation,
-    ConversationMessage,
     HistoryOptions,
     last_turns,
 )
 from foveate.integrations.openai_messages import FORMAT
+from foveate.memory.messages import ConversationMessage
 from foveate.records.render_events import role_of
 from foveate.text.redact import redact_value
 from foveate.types import NO_FILTERS, Record
@@ -51,17 +51,21 @@ _sequence = count()
 def context_filter(source: Engine | FoveateSession, **options: Unpack[HistoryOptions]) -> CallModelInputFilter:
     """Return a filter for `RunConfig.call_model_input_filter`.
 
-    Pass the `FoveateSession` of the run if it has one: it stores the messages. With an engine, the filter stores the input
-    of each call, in the session of the options, else in the `group_id` of the run's trace.
+    Pass the `FoveateSession` of the run if it has one: it stores the messages, and has a user. With an engine, the filter
+    stores the input of each call, in the session of the options, else in the `group_id` of the run's trace. A function in
+    the option `user` receives the run's context: `user=lambda context: context.user`.
     """
     if isinstance(source, FoveateSession):
-        options = {**options, "session": source.session_id, "remember": False}
+        user = source.engine.scope.user
+        if options.get("user") not in (None, user):
+            raise InputError("Name the user in FoveateSession(..., user=...): the session stores the messages.")
+        options = {**options, "user": user, "session": source.session_id, "remember": False}
         source = source.engine
     conversation = Conversation(source, FORMAT, **options)
 
     async def filter_model_input(data: CallModelData[Any]) -> ModelInputData:
         trace_group = getattr(get_current_trace(), "group_id", None)
-        prompt = await conversation.aprompt(data.model_data.input, session=trace_group)
+        prompt = await conversation.aprompt(data.model_data.input, session=trace_group, run=data.context)
         if prompt is None:
             return data.model_data
         instructions = "\n\n".join(filter(None, (data.model_data.instructions, prompt.stable.rstrip())))
@@ -80,12 +84,14 @@ class FoveateSession:
     Several texts of one message come back as one.
     """
 
-    def __init__(self, session_id: str, engine: Engine, *, turns: int | None = DEFAULT_TURNS) -> None:
+    def __init__(
+        self, session_id: str, engine: Engine, *, user: str | None = None, turns: int | None = DEFAULT_TURNS
+    ) -> None:
         self.session_id = session_id
         self.session_settings: SessionSettings | None = None
-        self.engine = engine
+        self.engine = engine if user is None else engine.scoped(user=user)
         self._turns = turns
-        self._conversation = Conversation(engine, CONVERTED, session=session_id)
+        self._conversation = Conversation(self.engine, CONVERTED, session=session_id)
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Return the last turns, oldest first, and at most `limit` items of them."""
@@ -113,8 +119,7 @@ class FoveateSession:
     def _store(self, items: list[TResponseInputItem]) -> None:
         now = self.engine.store.data.clock()
         messages = [_storable_message(message) for message in FORMAT.convert(items)]
-        messages = [replace(message, position=f"{now:014d}.{next(_sequence):09d}") for message in messages]
-        self._conversation.remember(messages, is_new=True)
+        self._conversation.remember([_with_position(message, now) for message in messages], is_new=True)
 
     def _messages(self) -> list[Record]:
         """Return the messages of people and models, oldest first."""
@@ -129,6 +134,14 @@ class FoveateSession:
         except StoreError as error:
             log.warning("no history: %s", error)
             return []
+
+
+def _with_position(message: ConversationMessage, now: int) -> ConversationMessage:
+    """Store with a message its position in the history, and what it holds besides its text."""
+    data: dict[str, Any] = {"order": f"{now:014d}.{next(_sequence):09d}"}
+    if message.attachments:
+        data["parts"] = [list(pair) for pair in message.attachments]
+    return replace(message, data=data)
 
 
 def _storable_message(message: ConversationMessage) -> ConversationMessage:

@@ -13,13 +13,13 @@ from typing import Any, Unpack
 from foveate.engine import Engine
 from foveate.integrations.conversation import (
     Conversation,
-    ConversationMessage,
     HistoryOptions,
     MessageFormat,
     is_context_block,
+    message_time,
 )
-from foveate.integrations.importers import ImportReport
 from foveate.integrations.importers.rows import content_text, parse_arguments
+from foveate.memory.messages import ConversationMessage, RememberResult
 
 Message = Any
 """A dict, or an object of the client: `messages.append(response.choices[0].message)` is usual."""
@@ -46,9 +46,11 @@ def messages_for(engine: Engine, messages: Sequence[Message], **options: Unpack[
     return [*system, *before, *kept, *after]
 
 
-def remember(engine: Engine, messages: Sequence[Message], *, session: str | None = None) -> ImportReport:
+def remember(
+    engine: Engine, messages: Sequence[Message], *, user: str | None = None, session: str | None = None
+) -> RememberResult:
     """Store a conversation. Messages that are stored already are not stored again."""
-    return Conversation(engine, FORMAT, session=session).remember(messages)
+    return Conversation(engine, FORMAT, user=user, session=session).remember(messages)
 
 
 def _is_turn_start(message: Message) -> bool:
@@ -75,17 +77,18 @@ def _as_mapping(message: Message) -> Mapping[str, Any]:
 
 
 def _convert_message(message: Mapping[str, Any], calls: Mapping[str, tuple[str, Any]]) -> Iterator[ConversationMessage]:
-    role = message.get("role")
+    role, at = message.get("role"), message_time(message)
     if role == "tool" or str(message.get("type", "")).endswith(_OUTPUT_SUFFIX):
         id = str(message.get("tool_call_id") or message.get("call_id") or "")
-        tool, tool_input = calls.get(id, ("", None))
+        name, tool_input = calls.get(id) or (str(message.get("name") or ""), None)
         text = content_text(message.get("content") if role == "tool" else message.get("output"))
-        yield ConversationMessage(role="tool", text=text, id=id, tool=tool, tool_input=tool_input)
+        yield ConversationMessage(role="tool", text=text, id=id, name=name, tool_input=tool_input, at=at)
     elif role in SYSTEM_ROLES:
         yield ConversationMessage(role="system", text=content_text(message.get("content")))
     elif role in ("user", "assistant"):
         content = message.get("content")
-        yield ConversationMessage(role=role, text=content_text(content), attachments=_attachments(content))
+        name = str(message.get("name") or "")
+        yield ConversationMessage(role=role, text=content_text(content), name=name, at=at, attachments=_attachments(content))
 
 
 def _tool_calls(message: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, Any]]]:

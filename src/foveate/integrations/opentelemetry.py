@@ -7,10 +7,11 @@ Texts are recorded only with `content=True`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar
 
 from foveate.engine import Engine
+from foveate.engine.engine import observe_views
 from foveate.integrations import requires_extra
 from foveate.receipts.context import Context
 
@@ -38,8 +39,12 @@ OPERATIONS: Mapping[str, str] = {
 
 
 def instrument(engine: Engine, *, content: bool = False, tracer_provider: TracerProvider | None = None) -> Engine:
-    """Make a span for each call of the engine's methods, and return the engine. A second call replaces the first."""
+    """Make a span for each call of the methods of the engine and its later views, and return the engine.
+
+    A second call replaces the first.
+    """
     uninstrument(engine)
+    observe_views(engine, partial(instrument, content=content, tracer_provider=tracer_provider))
     tracer = get_tracer("foveate", tracer_provider=tracer_provider)
     for method, operation in OPERATIONS.items():
         setattr(engine, method, _trace_method(engine, getattr(engine, method), operation, tracer, content))
@@ -48,6 +53,7 @@ def instrument(engine: Engine, *, content: bool = False, tracer_provider: Tracer
 
 def uninstrument(engine: Engine) -> None:
     """Stop making spans."""
+    observe_views(engine, None)
     for method in OPERATIONS:
         vars(engine).pop(method, None)
 

@@ -12,8 +12,9 @@ from typing import Any, Unpack
 
 from foveate.engine import Engine
 from foveate.integrations import requires_extra
-from foveate.integrations.conversation import Conversation, ConversationMessage, HistoryOptions, MessageFormat, Prompt
-from foveate.integrations.importers.rows import digest
+from foveate.integrations.conversation import Conversation, HistoryOptions, MessageFormat, Prompt
+from foveate.integrations.importers.rows import parse_millis
+from foveate.memory.messages import ConversationMessage, digest
 
 with requires_extra("pydantic-ai"):
     from pydantic_ai import RunContext
@@ -39,13 +40,16 @@ _USER_SIDE_PARTS = (UserPromptPart, ToolReturnPart, RetryPromptPart)
 
 
 class ComputedContext(AbstractCapability[Any]):
-    """Adds a computed context to each request. The session is the run's `conversation_id` unless the options name one."""
+    """Adds a computed context to each request. The session is the run's `conversation_id` unless the options name one.
+
+    A function in the option `user` receives the run's `RunContext`: `user=lambda run: run.deps.user`.
+    """
 
     def __init__(self, engine: Engine, **options: Unpack[HistoryOptions]) -> None:
         self._conversation = Conversation(engine, MessageFormat(convert_messages, is_turn_start), **options)
 
     async def prepare_model_request(self, ctx: RunContext[Any], request_context: ModelRequestContext) -> ModelRequestContext:
-        prompt = await self._conversation.aprompt(request_context.messages, session=ctx.conversation_id)
+        prompt = await self._conversation.aprompt(request_context.messages, session=ctx.conversation_id, run=ctx)
         if prompt is None:
             return request_context
         parameters = request_context.model_request_parameters
@@ -57,7 +61,7 @@ class ComputedContext(AbstractCapability[Any]):
         return replace(request_context, messages=messages, model_request_parameters=parameters)
 
     async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
-        await self._conversation.aremember(result.all_messages(), session=ctx.conversation_id)
+        await self._conversation.aremember(result.all_messages(), session=ctx.conversation_id, run=ctx)
         return result
 
     @classmethod
@@ -103,7 +107,7 @@ def _convert_message(message: ModelMessage, tool_inputs: Mapping[str, Any]) -> I
     for part in message.parts:
         if isinstance(part, TextPart):
             id = digest("assistant", str(message.timestamp), part.content)
-            yield ConversationMessage(role="assistant", text=part.content, id=id)
+            yield ConversationMessage(role="assistant", text=part.content, id=id, at=parse_millis(message.timestamp))
 
 
 def _convert_request_part(part: ModelRequestPart, tool_inputs: Mapping[str, Any]) -> Iterator[ConversationMessage]:
@@ -111,18 +115,26 @@ def _convert_request_part(part: ModelRequestPart, tool_inputs: Mapping[str, Any]
         content = [part.content] if isinstance(part.content, str) else part.content
         texts = [each if isinstance(each, str) else each.content for each in content if isinstance(each, str | TextContent)]
         text = "\n".join(texts)
-        yield ConversationMessage(role="user", text=text, id=digest("user", str(part.timestamp), text))
+        id = digest("user", str(part.timestamp), text)
+        yield ConversationMessage(role="user", text=text, id=id, at=parse_millis(part.timestamp))
     elif isinstance(part, ToolReturnPart):
         yield ConversationMessage(
             role="tool",
             text=part.model_response_str(wrap_if_error=False),
             id=part.tool_call_id,
-            tool=part.tool_name,
+            name=part.tool_name,
             tool_input=tool_inputs.get(part.tool_call_id),
-            failed=part.outcome != "success",
+            outcome="success" if part.outcome == "success" else "failure",
+            at=parse_millis(part.timestamp),
         )
     elif isinstance(part, RetryPromptPart) and part.tool_name:
-        text = part.model_response()
-        yield ConversationMessage(role="tool", text=text, id=part.tool_call_id, tool=part.tool_name, failed=True)
+        yield ConversationMessage(
+            role="tool",
+            text=part.model_response(),
+            name=part.tool_name,
+            id=part.tool_call_id,
+            outcome="failure",
+            at=parse_millis(part.timestamp),
+        )
     elif isinstance(part, SystemPromptPart):
         yield ConversationMessage(role="system", text=part.content)

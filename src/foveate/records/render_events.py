@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,9 @@ MAX_TYPE_CHARS = 32
 
 MAX_NAME_CHARS = 60
 """Length of the shown name of a speaker."""
+
+MAX_ARGUMENT_CHARS = 60
+"""Length of the shown arguments of a tool's call."""
 
 MAX_LINE_CHARS = 200
 """Length of one shown line of output. A minified file is one line."""
@@ -49,6 +53,8 @@ LIMITS_BY_LEVEL: Mapping[Level, EventLimits] = {
 ROLES = ("user", "assistant", "system")
 _MESSAGE_TYPES = {name: role for role in ROLES for name in (role, f"{role}_message", f"{role}_prompt")}
 
+_TOOL_FIELDS = ("tool", "input", "turn", "order", "parts")
+
 Content = Mapping[str, Any]
 EventFormatter = Callable[[Record, Content, Level], tuple[str, str, str]]
 """Returns the text before the outcome, the text after it, and the output below."""
@@ -61,7 +67,8 @@ def event(record: Record, level: Level) -> str:
     if not type or (not content and formatter not in (_message, _error)):
         return render.plain_text(record, level)
     lead, rest, output = formatter(record, content, level)
-    outcome = f" [{record.outcome}]" if record.outcome and type != "file_read" else ""
+    is_plain = type == "file_read" or (type == "tool_call" and record.outcome == "success")  # a result says it itself
+    outcome = f" [{record.outcome}]" if record.outcome and not is_plain else ""
     line = f"{lead}{outcome}{rest}"
     return render.block(f"{line}\n{_code_block(output)}" if output and level != "micro" else line)
 
@@ -167,14 +174,43 @@ def _error(record: Record, content: Content, level: Level) -> tuple[str, str, st
     return f"Error: {truncate(one_line(message), LIMITS_BY_LEVEL[level].chars)}", "", _output(stack, level, 0.5)
 
 
+def _tool_call(record: Record, content: Content, level: Level) -> tuple[str, str, str]:
+    """Return a tool's result: the tool, the values of its arguments, and what it returned."""
+    name = str(content.get("tool") or "")
+    words = _event_text(record, level)
+    if record.text.partition("\n")[0].strip() == name:  # the stored text begins with the name, so that it is found by it
+        words = words.removeprefix(name)
+    arguments = "" if level == "micro" else _argument_values(content.get("input"))
+    lead = f"Tool {truncate(one_line(name), MAX_TYPE_CHARS)}".rstrip() + (f"({arguments})" if arguments else "")
+    other = {field: value for field, value in content.items() if field not in _TOOL_FIELDS}
+    fields = "" if level == "micro" else _compact_json(other, level)
+    rest = " ".join(filter(None, (one_line(words), fields)))
+    return lead, f": {rest}" if rest else "", ""
+
+
+def _argument_values(arguments: Any) -> str:
+    """Return the values of a call's arguments without their names."""
+    with suppress(ValueError, RecursionError):
+        arguments = json.loads(arguments) if isinstance(arguments, str) else arguments
+    values = arguments.values() if isinstance(arguments, Mapping) else [arguments] if arguments else []
+    texts = (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str) for value in values)
+    return truncate(one_line(", ".join(texts)), MAX_ARGUMENT_CHARS)
+
+
+def _compact_json(fields: Content, level: Level) -> str:
+    if not fields:
+        return ""
+    compact = json.dumps(fields, ensure_ascii=False, separators=(",", ":"), default=str)
+    return truncate(compact, LIMITS_BY_LEVEL[level].chars)
+
+
 def _generic(record: Record, content: Content, level: Level) -> tuple[str, str, str]:
     """Return any other event: its words, then its fields as JSON."""
-    type, limit = one_line(record.data["type"]), LIMITS_BY_LEVEL[level].chars
+    type = one_line(record.data["type"])
     words = one_line(_event_text(record, level))
     parts = [] if words == type else [words]
     if content and level != "micro":
-        compact = json.dumps(content, ensure_ascii=False, separators=(",", ":"), default=str)
-        parts.append(truncate(compact, limit))
+        parts.append(_compact_json(content, level))
     return truncate(type, MAX_TYPE_CHARS), f": {' '.join(parts)}" if parts else "", ""
 
 
@@ -182,5 +218,6 @@ _FORMATTERS: Mapping[str, EventFormatter] = {
     "file_read": _file_read,
     "file_write": _file_write,
     "shell_exec": _shell_exec,
+    "tool_call": _tool_call,
     "error": _error,
 }

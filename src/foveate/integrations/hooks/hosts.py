@@ -10,22 +10,15 @@ import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from foveate.engine import Engine
 from foveate.errors import Conflict, InputError, NotFound, near
 from foveate.integrations.hooks.delivery import deliver, forget_window
 from foveate.integrations.importers import claude_code, codex, save_rows
-from foveate.integrations.importers.rows import (
-    ImportRow,
-    ToolCall,
-    as_mapping,
-    digest,
-    message_rows,
-    strip_injected,
-    tool_rows,
-)
-from foveate.memory.messages import without_private_parts
+from foveate.integrations.importers.rows import as_mapping, strip_injected
+from foveate.memory.messages import ConversationMessage, RecordRow, digest, message_key, remember, text_id
+from foveate.memory.tool_events import without_private_parts
 from foveate.receipts.timeline import COMPACTION_EVENT_TYPE
 from foveate.store.retry import retry_interrupted
 from foveate.tasks.task import lookup
@@ -177,7 +170,7 @@ def _on_prompt(engine: Engine, event: HookEvent) -> str:
     prompt = without_private_parts(strip_injected(event.fields["prompt"]))
     if not prompt or event.fields["source"] not in HUMAN_SOURCES:
         return ""
-    _save_message(engine, event, "user", prompt)
+    _save_words(engine, event, "user", prompt)
     return deliver(engine, prompt, session=event.session, window=event.window).text
 
 
@@ -189,15 +182,15 @@ def _on_tool_use(engine: Engine, event: HookEvent) -> str:
     output, failed = _tool_output(next((event.raw[key] for key in _OUTPUT_KEYS if key in event.raw), None))
     failed = failed or event.name == "PostToolUseFailure"
     id = event.fields["id"] or digest(event.fields["turn"], tool, str(arguments), output)
-    call = ToolCall(0, tool, arguments, f"{event.key_prefix}:{id}", event.session, None)
-    rows = tool_rows(call, output, "failure" if failed else "success")
-    _save_rows(engine, event, *(replace(row, text=without_private_parts(row.text) or tool) for row in rows))
+    outcome = "failure" if failed else "success"
+    result = ConversationMessage(role="tool", text=output, name=tool, id=id, tool_input=arguments, outcome=outcome)
+    _save_message(engine, event, result)
     return ""
 
 
 def _on_response(engine: Engine, event: HookEvent) -> str:
     text = event.fields["answer"]
-    _save_message(engine, event, "assistant", text)
+    _save_words(engine, event, "assistant", text)
     if _HANDOFF.search(text):
         _learn_from_handoff(engine, event, text)
     if event.fields["agent"]:
@@ -210,12 +203,12 @@ def _on_compaction(engine: Engine, event: HookEvent) -> str:
     key = f"{event.key_prefix}:{COMPACTION_EVENT_TYPE}:{now}"
     values: dict[str, Any] = {"type": COMPACTION_EVENT_TYPE, "created": now, "trust": "tool", "key": key}
     values["status"] = "archived"  # so that no context shows it
-    _save_rows(engine, event, ImportRow("event", COMPACTED_TEXT, values, event.session))
+    _save_row(engine, event, RecordRow("event", COMPACTED_TEXT, values, event.session))
     summary = without_private_parts(event.fields["summary"])
     if summary:
         key = f"{event.key_prefix}:summary:{digest(summary)}"
         values = {"title": f"Session {event.session[:8]} so far", "trust": "agent", "key": key}
-        _save_rows(engine, event, ImportRow("episode", summary, values, event.session))
+        _save_row(engine, event, RecordRow("episode", summary, values, event.session))
     forget_window(engine, event.window)
     return ""
 
@@ -255,20 +248,23 @@ def _tool_output(output: Any) -> tuple[str, bool]:
     return "\n".join(parts)[:MAX_TEXT_CHARS], failed
 
 
-def _save_rows(engine: Engine, event: HookEvent, *rows: ImportRow) -> None:
-    save_rows(engine.store.data, iter(rows), event.host)
+def _save_row(engine: Engine, event: HookEvent, row: RecordRow) -> None:
+    save_rows(engine.store.data, iter([row]), event.host)
 
 
-def _save_message(engine: Engine, event: HookEvent, role: str, text: str) -> None:
-    """Store a message. The same text is another message if it comes in another turn."""
+def _save_message(engine: Engine, event: HookEvent, message: ConversationMessage) -> None:
+    remember(engine.store.data, [message], replace(engine.scope, session=event.session), strict=False)
+
+
+def _save_words(engine: Engine, event: HookEvent, role: Literal["user", "assistant"], text: str) -> None:
+    """Store a message without an id. The same text is another message if it comes in another turn."""
     turn = event.fields["turn"]
-    for row in message_rows(role, text, key="", session=event.session, time=None):
-        with engine.store.data.reader() as reader:
-            earlier = reader.by_key(row.alternate_key)
-        is_repeated = earlier is not None and turn and earlier.data.get("turn") not in (None, turn)
-        key = f"{row.alternate_key}:{turn}" if is_repeated else row.alternate_key
-        values = {**row.values, "key": key, **({"turn": turn} if turn else {})}
-        _save_rows(engine, event, replace(row, values=values, alternate_key=""))
+    id, data = text_id(role, text), {"turn": turn} if turn else {}
+    message = ConversationMessage(role=role, text=text, id=id, session=event.session, data=data)
+    with engine.store.data.reader() as reader:
+        earlier = reader.by_key(str(message_key(message, engine.scope)))
+    is_repeated = earlier is not None and turn and earlier.data.get("turn") not in (None, turn)
+    _save_message(engine, event, replace(message, id=f"{id}:{turn}") if is_repeated else message)
 
 
 @retry_interrupted

@@ -8,21 +8,20 @@ not come back as an event.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from foveate.integrations.importers.rows import (
     ImportRows,
     Lines,
     PendingCalls,
     SkippedLine,
-    ToolCall,
     as_mapping,
     content_text,
-    message_rows,
     parse_millis,
     rows_of_objects,
     strip_injected,
 )
+from foveate.memory.messages import ConversationMessage, text_id
 
 NAME = "claude-code"
 _INTERNAL_FLAGS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly")
@@ -46,22 +45,26 @@ def _line_rows(number: int, line: Mapping[str, Any], name: str, pending: Pending
     if not isinstance(line.get("message"), dict):
         yield SkippedLine(number, "it has no message")
         return
-    session = str(line.get("sessionId") or name)
-    key = f"{NAME}:{session}:{line.get('uuid') or number}"
-    time = parse_millis(line.get("timestamp"))
+    role: Literal["user", "assistant"] = line["type"]
+    session, at = str(line.get("sessionId") or name), parse_millis(line.get("timestamp"))
     content = line["message"].get("content")
     for n, part in enumerate(content if isinstance(content, list) else [{"type": "text", "text": content}]):
         block = as_mapping(part)
         if block.get("type") == "text":
             text = strip_injected(str(block.get("text") or ""))
-            yield from message_rows(str(line["type"]), text, key=f"{key}:{n}", session=session, time=time)
+            id = f"{line.get('uuid') or number}:{n}"
+            known_as = text_id(role, text)
+            yield ConversationMessage(role=role, text=text, id=id, alternate_id=known_as, session=session, at=at)
         elif block.get("type") == "tool_use" and block.get("id"):
-            id = str(block["id"])
-            tool = str(block.get("name"))
-            yield from pending.add(id, ToolCall(number, tool, block.get("input"), f"{NAME}:{session}:{id}", session, time))
+            name, id = str(block.get("name")), str(block["id"])
+            call = ConversationMessage(
+                role="tool", text="", name=name, id=id, tool_input=block.get("input"), session=session, at=at
+            )
+            yield from pending.add(number, call)
         elif block.get("type") == "tool_result":
             outcome = "failure" if block.get("is_error") else "success"
-            yield from pending.rows(number, str(block.get("tool_use_id")), _result_text(block.get("content"), line), outcome)
+            text = _result_text(block.get("content"), line)
+            yield from pending.results(number, str(block.get("tool_use_id")), text, outcome)
 
 
 def _result_text(content: Any, line: Mapping[str, Any]) -> str:

@@ -13,19 +13,17 @@ from contextlib import suppress
 from typing import Any
 
 from foveate.integrations.importers.rows import (
-    ImportRow,
     ImportRows,
     Lines,
     PendingCalls,
     SkippedLine,
-    ToolCall,
     as_mapping,
     content_text,
-    message_rows,
     parse_arguments,
     parse_millis,
     rows_of_objects,
 )
+from foveate.memory.messages import ConversationMessage, RecordRow, text_id
 
 NAME = "codex"
 _TYPES = frozenset({"session_meta", "turn_context", "response_item", "event_msg", "token_usage_record", "world_state"})
@@ -51,7 +49,8 @@ def read(lines: Lines, name: str) -> ImportRows:
         elif line.get("type") == "session_meta":
             session = str(payload.get("id") or session)
         elif line.get("type") == "event_msg":
-            yield from _error_rows(payload, _key(number, line, session), session, parse_millis(line.get("timestamp")))
+            key = f"{NAME}:{session}:{_line_id(number, line)}"
+            yield from _error_rows(payload, key, session, parse_millis(line.get("timestamp")))
         elif line.get("type") == "response_item":
             yield from _item_rows(number, line, payload, session, pending)
 
@@ -59,34 +58,37 @@ def read(lines: Lines, name: str) -> ImportRows:
     yield from pending.without_result()
 
 
-def _key(number: int, line: Mapping[str, Any], session: str) -> str:
+def _line_id(number: int, line: Mapping[str, Any]) -> str:
     ordinal = line.get("ordinal")
-    return f"{NAME}:{session}:{number if ordinal is None else ordinal}"
+    return str(number if ordinal is None else ordinal)
 
 
 def _error_rows(payload: Mapping[str, Any], key: str, session: str, time: int | None) -> ImportRows:
     if payload.get("type") == "error" and payload.get("message"):
         values = {"type": "error", "key": key, "created": time, "trust": "tool"}
-        yield ImportRow("event", str(payload["message"]), values, session)
+        yield RecordRow("event", str(payload["message"]), values, session)
 
 
 def _item_rows(
     number: int, line: Mapping[str, Any], payload: Mapping[str, Any], session: str, pending: PendingCalls
 ) -> ImportRows:
-    item_type, time = str(payload.get("type")), parse_millis(line.get("timestamp"))
+    item_type, at = str(payload.get("type")), parse_millis(line.get("timestamp"))
     if item_type == "message":
-        role = str(payload.get("role"))
-        text = content_text(payload.get("content"))
-        if role in ("user", "assistant") and not _INJECTED_TEXT.match(text):
-            yield from message_rows(role, text, key=_key(number, line, session), session=session, time=time)
+        role, text = payload.get("role"), content_text(payload.get("content"))
+        if (role == "user" or role == "assistant") and not _INJECTED_TEXT.match(text):
+            id, known_as = _line_id(number, line), text_id(role, text)
+            yield ConversationMessage(role=role, text=text, id=id, alternate_id=known_as, session=session, at=at)
     elif item_type in _CALL_TYPES and payload.get("call_id"):
         id = str(payload["call_id"])
         tool = "shell" if item_type == "local_shell_call" else str(payload.get("name"))
-        yield from pending.add(id, ToolCall(number, tool, _tool_input(payload), f"{NAME}:{session}:{id}", session, time))
+        call = ConversationMessage(
+            role="tool", text="", name=tool, id=id, tool_input=_tool_input(payload), session=session, at=at
+        )
+        yield from pending.add(number, call)
     elif item_type in _OUTPUT_TYPES:
         text, code = parse_output(payload.get("output"))
         outcome = None if code is None else "success" if code == 0 else "failure"
-        yield from pending.rows(number, str(payload.get("call_id")), text, outcome)
+        yield from pending.results(number, str(payload.get("call_id")), text, outcome)
 
 
 def _tool_input(payload: Mapping[str, Any]) -> Any:

@@ -15,12 +15,10 @@ from typing import Any
 
 from foveate.errors import InputError, near
 from foveate.integrations.importers import claude_code, codex, jsonl, markdown
-from foveate.integrations.importers.rows import ImportRow, ImportRows, Lines, SkippedLine
+from foveate.integrations.importers.rows import ImportRows, Lines, SkippedLine
 from foveate.memory import transfer
-from foveate.memory.messages import store_records
-from foveate.store.retry import retry_interrupted
+from foveate.memory.messages import ConversationMessage, RecordRow, event_rows, store_rows, with_times
 from foveate.store.scoped import ScopedStore
-from foveate.types import Record
 
 EXPORT_FORMAT = "foveate"
 READERS: Mapping[str, Callable[[Lines, str], ImportRows]] = {
@@ -117,10 +115,10 @@ def _unknown_format(first_lines: Sequence[bytes], name: str, strict: bool) -> Im
     raise InputError(problem)
 
 
-def read_rows(source: Iterable[bytes], name: str, format: str) -> ImportRows:
-    """Yield the rows of a file, in a format of `READERS`."""
+def read_rows(source: Iterable[bytes], name: str, format: str, session: str | None = None) -> ImportRows:
+    """Yield the rows of a file, in a format of `READERS`. `session` is that of lines which name none."""
     numbered = ((n, raw.decode("utf-8-sig" if n == 1 else "utf-8", "replace")) for n, raw in enumerate(source, 1))
-    return READERS[format](numbered, Path(name).name if format == markdown.NAME else Path(name).stem)
+    return READERS[format](numbered, Path(name).name if format == markdown.NAME else session or Path(name).stem)
 
 
 def detect_format(first_lines: Sequence[bytes], name: str) -> str:
@@ -154,30 +152,24 @@ def _decode(raw: bytes, where: str) -> str:
 
 
 def save_rows(data: ScopedStore, rows: ImportRows, name: str, *, dry_run: bool = False) -> ImportReport:
-    """Store rows in batches, and count those that are stored already or cannot be stored. A dry run only counts."""
+    """Store messages and other rows in batches, and count those that are stored already or cannot be stored.
+
+    A dry run only counts.
+    """
     added = known = skipped = 0
     notes: list[str] = []
-    counted: set[str] = set()  # keys that a dry run would have stored
+    seen: set[str] = set()
     guarded = _stop_at_error(rows)
     while batch := list(islice(guarded, BATCH_SIZE)):
-        new = _new_rows(data, [part for part in batch if isinstance(part, ImportRow)])
         problems = [f"{name}, line {part.number}: {part.reason}." for part in batch if isinstance(part, SkippedLine)]
-        known += len(batch) - len(problems) - len(new)
-        records: list[Record] = []
-        for row in new:
-            scope = replace(data.scope, session=row.session or data.scope.session)
-            try:
-                records.append(data.make(row.kind, row.text, row.values, scope))
-            except InputError as error:
-                problems.append(f"{name}: {row.values['key']} cannot be stored: {error}")
-        if dry_run:
-            keys = {str(record.key) for record in records} - counted
-            counted |= keys
-            stored = len(keys)
-        else:
-            stored = len(store_records(data, records, data.scope))
-        added += stored
-        known += len(records) - stored
+        messages = [part for part in batch if isinstance(part, ConversationMessage)]
+        events = [row for timed in with_times(messages, data.clock()) for row in event_rows(timed, data.scope)]
+        others = [part for part in batch if isinstance(part, RecordRow)]
+        rejected: list[str] = []
+        stored, known_rows = store_rows(data, [*events, *others], data.scope, seen, rejected, dry_run=dry_run)
+        problems += [f"{name}: {problem}" for problem in rejected]
+        added += len(stored)
+        known += known_rows
         skipped += len(problems)
         notes += problems[: MAX_REPORTED_SKIPS - len(notes)]
     if not added + known + skipped:
@@ -191,9 +183,3 @@ def _stop_at_error(rows: ImportRows) -> ImportRows:
         yield from rows
     except (TypeError, ValueError, KeyError, AttributeError, IndexError, RecursionError) as error:
         yield SkippedLine(0, f"the rest could not be read ({type(error).__name__}: {error})")
-
-
-@retry_interrupted
-def _new_rows(data: ScopedStore, rows: Sequence[ImportRow]) -> list[ImportRow]:
-    with data.reader() as reader:
-        return [row for row in rows if not any(reader.by_key(key) for key in (row.values["key"], row.alternate_key) if key)]

@@ -11,14 +11,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from foveate.integrations.importers.rows import (
-    ImportRow,
     ImportRows,
     Lines,
     SkippedLine,
-    digest,
     parse_millis,
     rows_of_objects,
 )
+from foveate.memory.messages import RecordRow, digest
 from foveate.records.kinds import OUTCOMES
 from foveate.records.render_events import ROLES
 
@@ -38,7 +37,7 @@ def read(lines: Lines, name: str) -> ImportRows:
     yield from rows_of_objects(lines, line_rows)
 
 
-def _row(number: int, line: Mapping[str, Any], name: str) -> ImportRow | None:
+def _row(number: int, line: Mapping[str, Any], name: str) -> RecordRow | None:
     text_key = next((key for key in _TEXT_KEYS if _is_text(line.get(key))), None)
     time_key = next((key for key in _TIME_KEYS if parse_millis(line.get(key)) is not None), None)
     session_key = next((key for key in _SESSION_KEYS if _is_text(line.get(key))), None)
@@ -62,7 +61,7 @@ def _row(number: int, line: Mapping[str, Any], name: str) -> ImportRow | None:
     }
     if isinstance(line.get("tags"), list):
         values["tags"] = [tag for tag in line["tags"] if isinstance(tag, str)]
-    return ImportRow("event", text, values, session)
+    return RecordRow("event", text, values, session)
 
 
 def _is_text(value: Any) -> bool:

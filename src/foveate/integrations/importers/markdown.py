@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from foveate.integrations.importers.rows import ImportRow, ImportRows, Lines, digest
+from foveate.integrations.importers.rows import ImportRows, Lines
+from foveate.memory.messages import RecordRow, digest
 from foveate.text.markdown import Heading, fenced_blocks, headings, remove_generated_block
 
 NAME = "markdown"
@@ -34,7 +35,7 @@ def read(lines: Lines, name: str) -> ImportRows:
         if any(character.isalnum() for character in note) and key not in seen:
             seen.add(key)
             tags = list(dict.fromkeys(tag for title in titles if (tag := _tag(title))))
-            yield ImportRow("note", note, {"key": key, "tags": tags, "origin": name, "trust": "repo"})
+            yield RecordRow("note", note, {"key": key, "tags": tags, "origin": name, "trust": "repo"})
 
 
 def _tag(title: str) -> str:

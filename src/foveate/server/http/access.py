@@ -21,7 +21,7 @@ from starlette.requests import cookie_parser
 
 from foveate.clock import now
 from foveate.engine import Engine
-from foveate.engine.engine import view_of
+from foveate.engine.engine import note_session, view_of
 from foveate.errors import InputError
 from foveate.operations.inputs import refuse_unreadable
 from foveate.options import WHO
@@ -171,6 +171,8 @@ class Caller:
         """
         named = {name: arguments.pop(name) for name in WHO & arguments.keys()}
         scope = named_scope(self.principal, self.scope, named)
+        if named.get("session"):
+            note_session(self._shared_engine, scope)
         engine = view_of(self._shared_engine, scope, personal=self.principal.is_owner)
         if self._instrument is not None:
             self._instrument(engine)

@@ -15,6 +15,7 @@ from mcp.types import CallToolResult, TextContent
 
 from foveate.clock import iso
 from foveate.engine import Engine
+from foveate.memory.messages import RememberResult
 from foveate.operations import documents
 from foveate.receipts.context import Context
 from foveate.receipts.feedback import Feedback
@@ -165,6 +166,12 @@ def remember_result(added: AddResult) -> CallToolResult:
     }[added.action]
     metadata = {"id": id, "action": added.action, "affected": list(added.affected)}
     return tool_result(metadata, "\n".join([text, *added.warnings]))
+
+
+def messages_result(done: RememberResult) -> CallToolResult:
+    """Return how many messages were stored."""
+    counts = {"stored": done.stored, "known": done.known, "skipped": done.skipped}
+    return tool_result(counts, ", ".join(f"{count} {name}" for name, count in counts.items() if count) + ".")
 
 
 def proposal_result(added: AddResult, kind: str) -> CallToolResult:

@@ -6,22 +6,27 @@ forgets.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from dataclasses import replace
+from typing import Annotated, Any, Literal, cast
 
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult
 from pydantic import Field, WithJsonSchema
 
 from foveate.engine import Engine
+from foveate.engine.engine import note_session
 from foveate.errors import InputError, near
+from foveate.integrations.conversation import DEFAULT_SESSION, with_ids
+from foveate.memory.messages import RememberResult, convert_messages, remember
 from foveate.pipeline.request import MAX_QUERY_CHARS, replace_unencodable
 from foveate.receipts.feedback import Mark
 from foveate.records.kinds import RULE_KINDS, kind_of
 from foveate.server.mcp import results
 from foveate.tasks.handoff.schema import FIELDS
 from foveate.tasks.handoff.schema import Field as HandoffField
-from foveate.types import LAST
+from foveate.types import LAST, Message
 
 DEFAULT_BUDGET, MIN_BUDGET, MAX_BUDGET = 2_000, 100, 50_000
 """Tokens of a context. Hosts cut the result of a tool, the strictest of the known ones at 25,000 tokens."""
@@ -33,6 +38,9 @@ DEFAULT_EXPAND_TOKENS, MAX_EXPAND_TOKENS = 4_000, 20_000
 
 MAX_REMEMBER_CHARS = 4_000
 """One thing in a few sentences. A longer text is a document and belongs in a file."""
+
+MAX_MESSAGES = 500
+"""Messages of one call."""
 
 MAX_ACTION_CHARS = 20_000
 MAX_ANSWER_CHARS = 200_000
@@ -167,7 +175,7 @@ class Tools:
                 max_length=MAX_REMEMBER_CHARS,
                 description="One thing that makes sense on its own in a year.",
             ),
-        ],
+        ] = "",
         kind: Annotated[
             Name, Field(description=f"One of: {', '.join(KINDS)}. A rule, to propose it: {', '.join(RULE_KINDS)}.")
         ] = "note",
@@ -176,6 +184,15 @@ class Tools:
             Name, Field(description="Of a fact: which value, e.g. `port`; a newer one then replaces the older.")
         ] = "",
         tags: Annotated[list[Name], Field(max_length=10, description="Words to find it by.")] = [],  # noqa: B006
+        messages: Annotated[
+            list[dict[str, Any]],
+            Field(
+                max_length=MAX_MESSAGES,
+                description="Instead of a text: a conversation, word for word. Each has role, content, maybe name, id, at.",
+            ),
+        ] = [],  # noqa: B006
+        session: Annotated[Name, Field(description="Of messages: a name for their conversation.")] = "",
+        user: Annotated[Name, Field(description="Whose memory it is, if several people use this server.")] = "",
     ) -> CallToolResult:
         """Store something that a later session should know: a decision and its reason, a trap, a fact, a convention.
 
@@ -183,7 +200,11 @@ class Tools:
         progress notes, secrets, or anything that the files say. Storing a known thing again only confirms it. The record
         has an agent's trust; a record of the user outweighs it. A rule is only proposed, until the user accepts it.
         """
-        engine = self._engine()
+        if bool(text) == bool(messages):
+            raise InputError("Pass a text or messages, one of the two.")
+        engine = self._engine_of(user)
+        if messages:
+            return results.messages_result(_remember_messages(engine, messages, session))
         if kind in RULE_KINDS:
             return results.proposal_result(engine.inbox.propose(kind, text, tags=tags), kind)
         if kind not in KINDS:
@@ -191,6 +212,15 @@ class Tools:
         given = {"subject": subject, "attribute": attribute, "tags": tags}
         fields: dict[str, Any] = {name: value for name, value in given.items() if value}
         return results.remember_result(engine.add(kind, text, trust="agent", **fields))
+
+    def _engine_of(self, user: str) -> Engine:
+        """Return the engine for a user that a call names. A server for one user serves no other."""
+        engine = self._engine()
+        if not user or user == engine.scope.user:
+            return engine
+        if engine.scope.user is not None:
+            raise InputError(f"This server is for the user {engine.scope.user!r}, not for {user!r}. Leave user out.")
+        return engine.scoped(user=user)
 
     def check(
         self,
@@ -270,6 +300,18 @@ class Tools:
         nothing. Without a task, use `remember`.
         """
         return results.finish_result(self._engine().tasks.handoff(task, handoff))
+
+
+def _remember_messages(engine: Engine, messages: list[dict[str, Any]], session: str) -> RememberResult:
+    """Store messages, each once. A model wrote them down, so none gets more than an agent's trust."""
+    data = engine.store.data
+    converted = [
+        replace(message, trust="agent") if message.role == "user" else message
+        for message in convert_messages(cast(list[Message], messages), data.clock())
+    ]
+    scope = replace(engine.scope, session=session or engine.scope.session or DEFAULT_SESSION)
+    note_session(engine, scope)
+    return remember(data, list(with_ids(converted, Counter())), scope)
 
 
 def _is_rule(kind: str) -> bool:
