@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ RECORDS = [
     {"id": "chess", "text": "Her daughter joined the chess club", "when": "2026-01-06"},
     {"id": "other", "text": "The printer is out of paper", "when": "2026-01-07"},
 ]
+LOCOMO_WITH_CHAT = replace(load_suite("locomo"), profile="chat")
 
 
 @pytest.fixture
@@ -32,7 +34,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def test_every_part_of_a_profile_is_a_component() -> None:
-    names = [one.name for one in components(load_suite("locomo"))]
+    names = [one.name for one in components(LOCOMO_WITH_CHAT)]
     for name in ("feature neighbour", "field text", "slot memories", "related words", "stage dates"):
         assert name in names
     assert "stage names vote" not in names
@@ -73,14 +75,14 @@ def test_effects_are_the_losses_without_a_component(data: Path, tmp_path: Path) 
 
 
 def test_each_pattern_must_match_a_component_of_a_suite() -> None:
-    check_patterns(["stage names vote", "feature *"], [load_suite("locomo"), load_suite("swebench")])
+    check_patterns(["stage names vote", "feature *"], [LOCOMO_WITH_CHAT, load_suite("swebench")])
     with pytest.raises(NotFound, match=r"'feature neigbour'.*feature neighbour"):
-        check_patterns(["feature *", "feature neigbour"], [load_suite("locomo")])
+        check_patterns(["feature *", "feature neigbour"], [LOCOMO_WITH_CHAT])
 
 
 def test_overrides_remove_every_component_of_a_profile() -> None:
     whole = profiles.resolve("chat")
-    for component in components(load_suite("locomo")):
+    for component in components(LOCOMO_WITH_CHAT):
         kind, _, name = component.name.partition(" ")
         without = profiles.resolve("chat", call=component.overrides)
         if kind == "feature":

@@ -80,7 +80,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 BASIC = ("run", "locomo", "talks.json", "--budgets", "12,400")
 
-FORGETFUL = "[slots.memories]\nremove = true\n[slots.recent]\nremove = true\n"
+FORGETFUL = "[slots.facts]\nremove = true\n[slots.recent]\nremove = true\n"
 
 
 # --- run -----------------------------------------------------------------------------------------------------------

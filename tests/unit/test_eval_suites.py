@@ -13,7 +13,7 @@ import foveate
 from eval_kit import load_datasets, run_foveate, write, write_jsonl
 from foveate.errors import FoveateError, InputError, NotFound
 from foveate.eval.datasets import load_suite
-from foveate.eval.evidence import AnyEvidence, EvidenceText
+from foveate.eval.evidence import AnyEvidence, EvidenceText, PassageEvidence
 from foveate.eval.model import Dataset, RenderedPrompt
 from foveate.eval.run import run
 from foveate.eval.systems import open_system
@@ -66,7 +66,7 @@ def test_realtalk_stores_messages_by_session_and_runs_questions_with_evidence(tm
 
 def test_realtalk_finds_a_kind_of_sport(tmp_path: Path) -> None:
     result = run_foveate("realtalk", write(tmp_path / "Chat_1.json", CHAT_1), tmp_path / "out").results[0]
-    assert result.by_budget[8000].hits == {"turn": [True], "session": [True]}
+    assert result.by_budget[8000].hits == {"turn": [True], "passage": [True], "session": [True]}
 
 
 # --- LongMemEval ---------------------------------------------------------------------------------------------------
@@ -112,6 +112,7 @@ def test_longmemeval_expects_marked_turns_and_a_turn_of_each_session(tmp_path: P
     assert case.question_type == "single-session-user"
     assert case.expected == (
         EvidenceText("session 1, turn 1", "user: I drink green tea with lemon."),
+        PassageEvidence("session 1, turn 1", "user: I drink green tea with lemon.", "green"),
         AnyEvidence("session 1", ("user: I drink green tea with lemon.",)),
         AnyEvidence("session 3", ("user: Tea again.", "assistant: With pleasure.")),
     )
@@ -120,7 +121,7 @@ def test_longmemeval_expects_marked_turns_and_a_turn_of_each_session(tmp_path: P
 def test_longmemeval_runs_from_its_folder(tmp_path: Path) -> None:
     write(tmp_path / "data" / "longmemeval_s.json", LONGMEMEVAL)
     result = run_foveate("longmemeval", tmp_path / "data", tmp_path / "out").results[0]
-    assert result.by_budget[8000].hits == {"turn": [True], "session": [True, True]}
+    assert result.by_budget[8000].hits == {"turn": [True], "passage": [True], "session": [True, True]}
     assert result.ranks["session"][0] == 1
 
 
@@ -160,6 +161,74 @@ def test_longmemeval_takes_iso_dates_none_and_parts_of_messages(tmp_path: Path) 
     ]
     assert dataset.cases[0].now is None
     assert run_foveate("longmemeval", tmp_path, tmp_path / "out").results[0].by_budget[8000].hits["turn"] == [True]
+
+
+# --- LongMemEval turns, pooled -------------------------------------------------------------------------------------
+
+POOL = [
+    {
+        "session": "session-1",
+        "date": "2023/05/20 (Sat) 02:21",
+        "turns": [
+            {"role": "user", "content": "My staging database is called larkspur."},
+            {"role": "assistant", "content": "Noted. It is larkspur."},
+        ],
+    },
+    {"session": "session-2", "date": "2023/05/21 (Sun) 08:00", "turns": [{"role": "user", "content": "It rains."}]},
+]
+POOLED_QUESTION = {
+    "id": "q1",
+    "type": "single-session-user",
+    "question": "What is the staging database called?",
+    "date": "2023/05/30 (Tue) 10:00",
+    "answer": "larkspur",
+    "evidence": [["session-1", 0]],
+}
+
+
+def pool(folder: Path, *questions: dict[str, Any]) -> Path:
+    write_jsonl(folder / "sessions.jsonl", *POOL)
+    write_jsonl(folder / "questions.jsonl", *(questions or (POOLED_QUESTION,)))
+    return folder
+
+
+def test_pooled_turns_are_remembered_as_messages_and_asked_about_in_a_new_session(tmp_path: Path) -> None:
+    dataset = load_datasets("longmemeval-turns", pool(tmp_path))["pool"]
+    opened = open_system("foveate").open(dataset, load_suite("longmemeval-turns"))
+    try:
+        (engine,) = opened.engines.values()  # type: ignore[attr-defined]
+        events = [json.loads(line) for line in engine.store.export_lines()]
+        stored = [(event["text"], event["scope"]["session"], event["data"]["type"]) for event in events if "text" in event]
+        assert stored == [
+            ("My staging database is called larkspur.", "session-1", "user_message"),
+            ("Noted. It is larkspur.", "session-1", "assistant_message"),
+            ("It rains.", "session-2", "user_message"),
+        ]
+        assert [event["created"][:16] for event in events if "text" in event][-1] == "2023-05-21T08:00"
+        opened.render(dataset.cases[0], 1000)
+        request = engine.receipts.get().request
+        assert (request.scope.session, request.profile) == ("question q1", "default")
+    finally:
+        opened.close()
+
+
+def test_pooled_questions_without_their_turns_are_skipped_and_a_sample_is_spread(tmp_path: Path) -> None:
+    questions = [{**POOLED_QUESTION, "id": f"q{n}"} for n in range(10)]
+    gone = {**POOLED_QUESTION, "id": "gone", "evidence": [["session-1", 9]]}
+    path = pool(tmp_path / "longmemeval", *questions, gone).parent
+    dataset = load_datasets("longmemeval-turns", path)["pool"]
+    assert (len(dataset.cases), dataset.skipped_cases) == (10, 1)
+    sample = load_datasets("longmemeval-turns", path, sample="3")["pool"]
+    assert [case.id for case in sample.cases] == ["q0", "q3", "q7"]
+    with pytest.raises(InputError, match="sample must be a number of questions, got 'few'"):
+        load_datasets("longmemeval-turns", path, sample="few")
+
+
+@pytest.mark.parametrize("name", ["foveate", "fts5", "bm25", "recency"])
+def test_pooled_turns_run_with_every_system(tmp_path: Path, name: str) -> None:
+    found = run(load_suite("longmemeval-turns"), open_system(name), pool(tmp_path), tmp_path / "out", budgets=[50, 1000])
+    assert sorted(found.results[0].by_budget) == [50, 1000]
+    assert list(found.results[0].by_budget[1000].hits) == ["turn", "passage", "session"]
 
 
 # --- BEAM ----------------------------------------------------------------------------------------------------------

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from foveate.eval.model import RenderedPrompt, normalize_text
+from foveate.text import analysis
+from foveate.text.format import plain_line
+from foveate.text.summarize import split_sentences
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,41 @@ class AnyEvidence:
 
     def is_present_in(self, prompt: RenderedPrompt) -> bool:
         return any(_contains_text(prompt.normalized_text, text) for text in self.texts)
+
+
+@dataclass(frozen=True, slots=True)
+class PassageEvidence:
+    """A text that is present as a whole, or in part if its sentences in the prompt have every content word of the answer.
+
+    Only sentences that are in the prompt word for word count. Without an answer the whole text must be there.
+    """
+
+    id: str
+    text: str
+    answer: str = ""
+    evidence_type: str = "passage"
+
+    def is_present_in(self, prompt: RenderedPrompt) -> bool:
+        normalized = prompt.normalized_text
+        if _contains_text(normalized, self.text):
+            return True
+        needed = set(analysis.terms(self.answer))
+        if not needed or not needed <= set(analysis.terms(self.text)):
+            return False
+        shown = [sentence for sentence in _passages(self.text) if _contains_text(normalized, sentence)]
+        return needed <= {term for sentence in shown for term in analysis.terms(sentence)}
+
+
+def _passages(text: str) -> list[str]:
+    """Return the sentences of each line, without the marks of headings and lists."""
+    return [sentence for line in text.splitlines() for sentence in split_sentences(plain_line(line))]
+
+
+def turn_evidence(turns: Sequence[tuple[str, str]], answer: object = None) -> tuple[EvidenceText | PassageEvidence, ...]:
+    """Return two pieces of evidence for each (id, text) of a turn: all of it, and a passage of it that has the answer."""
+    answer_text = "" if answer is None else str(answer)
+    whole = (EvidenceText(id, text) for id, text in turns)
+    return (*whole, *(PassageEvidence(id, text, answer_text) for id, text in turns))
 
 
 def session_evidence(turns: Sequence[tuple[str, str]]) -> tuple[AnyEvidence, ...]:

@@ -44,6 +44,8 @@ class Document:
     timestamp: str | None = None
     user: str | None = None
     agent: str | None = None
+    role: str | None = None
+    """The role of a message. foveate stores documents with a role by `engine.remember`."""
     values: Mapping[str, Any] = field(default_factory=dict)
     is_retired: bool = False
     links: tuple[tuple[str, str], ...] = ()

@@ -12,6 +12,7 @@ SUITES = {
     "locomo": ("conversations", "LOCOMO"),
     "realtalk": ("conversations", "REALTALK"),
     "longmemeval": ("conversations", "LONGMEMEVAL"),
+    "longmemeval-turns": ("conversations", "LONGMEMEVAL_TURNS"),
     "beam": ("conversations", "BEAM"),
     "own": ("own", "OWN"),
 }

@@ -1,8 +1,8 @@
-"""Public data sets of conversations: LoCoMo, REALTALK, LongMemEval and BEAM.
+"""Public data sets of conversations: LoCoMo, REALTALK, LongMemEval (also with its turns in one pool) and BEAM.
 
 Documents are messages (*turns*). Evidence is the turns that a question needs and, except in BEAM, their sessions. A turn is
-stored as it is and counts only if all of it is in the prompt. If a system shortens a turn, it may still show the answer,
-but this cannot be checked, so it does not count for any system. Questions without evidence in the data are skipped.
+stored as it is and counts only if all of it is in the prompt. If the data have answers, a second figure (*passage*) also
+counts a part of a turn that has every content word of the answer. Questions without evidence in the data are skipped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from foveate.errors import InputError, NotFound
-from foveate.eval.evidence import AnyEvidence, EvidenceText, session_evidence
+from foveate.eval.evidence import AnyEvidence, EvidenceText, session_evidence, turn_evidence
 from foveate.eval.model import Case, Dataset, Document, Evidence, Subset, Suite
 from foveate.eval.reading import (
     MalformedData,
@@ -28,10 +28,9 @@ from foveate.eval.reading import (
     message_text,
     open_text,
     parse_date,
+    read_jsonl,
     require_date,
 )
-
-PROFILE = "chat"
 
 # --- LoCoMo: conversations of two people over months ---------------------------------------------------------------
 #
@@ -83,7 +82,7 @@ def _locomo_dataset(sample: Mapping[str, Any], with_captions: bool = False) -> D
 
 
 def _locomo_case(id: str, question: Mapping[str, Any], documents: Sequence[Document], last_date: str) -> Case:
-    turns = tuple(EvidenceText(document.id, document.text) for document in documents)
+    turns = turn_evidence([(document.id, document.text) for document in documents], question.get("answer"))
     sessions = session_evidence([(document.session or "", document.text) for document in documents])
     question_type = LOCOMO_QUESTION_TYPES.get(question["category"], str(question["category"]))
     return Case(id, question["question"], (*turns, *sessions), question_type=question_type, now=last_date)
@@ -105,7 +104,6 @@ LOCOMO = Suite(
     subsets=_locomo_subsets,
     files=_locomo_files,
     data_format=LOCOMO_FORMAT,
-    profile=PROFILE,
     options={"captions": "yes: also store what shared pictures show, as in LoCoMo's own prompts"},
     rank_cutoffs={"session": (5, 10), "turn": (10,)},
 )
@@ -161,7 +159,6 @@ REALTALK = Suite(
     subsets=_realtalk_subsets,
     files=_realtalk_files,
     data_format=REALTALK_FORMAT,
-    profile=PROFILE,
     rank_cutoffs=LOCOMO.rank_cutoffs,
 )
 
@@ -197,7 +194,7 @@ def _longmemeval_dataset(question: Mapping[str, Any]) -> Dataset:
         return Dataset([], skipped_cases=1)
     gold = frozenset(_gold_sessions(question["answer_session_ids"]))
     documents: list[Document] = []
-    turn_evidence: list[EvidenceText] = []
+    gold_turns: list[tuple[str, str]] = []
     sessions: list[AnyEvidence] = []
     for n, (id, date, turns) in enumerate(_haystack(question), 1):
         # The ids of gold sessions begin with `answer`, so the place in the haystack replaces them.
@@ -209,11 +206,11 @@ def _longmemeval_dataset(question: Mapping[str, Any]) -> Dataset:
         ]
         documents += [document for _, document in stored]
         marked = [document for turn, document in stored if turn.get("has_answer")]
-        turn_evidence += [EvidenceText(document.id, document.text) for document in marked]
+        gold_turns += [(document.id, document.text) for document in marked]
         if id in gold:
             texts = tuple(document.text for document in marked or [document for _, document in stored])
             sessions.append(AnyEvidence(session, texts))
-    expected: tuple[Evidence, ...] = (*turn_evidence, *sessions)
+    expected: tuple[Evidence, ...] = (*turn_evidence(gold_turns, question.get("answer")), *sessions)
     if not expected:
         return Dataset([], skipped_cases=1)
     case = Case(
@@ -281,8 +278,92 @@ LONGMEMEVAL = Suite(
     subsets=_longmemeval_subsets,
     files=_longmemeval_files,
     data_format=LONGMEMEVAL_FORMAT,
-    profile=PROFILE,
     rank_cutoffs={"session": (5, 10), "turn": (10,)},
+)
+
+# --- LongMemEval turns, pooled: the sessions with evidence of all questions in one store ---------------------------
+#
+# Not the official split. `sessions.jsonl` has a session of one person with an assistant in each line, `questions.jsonl` a
+# question with the turns that it needs as pairs of a session and a position. Turns are stored as messages, and each
+# question is asked in a new session.
+
+SESSIONS_FILE, POOLED_QUESTIONS_FILE = "sessions.jsonl", "questions.jsonl"
+POOLED_FORMAT = (
+    f"{SESSIONS_FILE}: lines of session, date and turns (role and content); "
+    f"{POOLED_QUESTIONS_FILE}: lines of id, type, question, date, answer and evidence (pairs of a session and a position)"
+)
+
+
+def _pooled_files(path: Path) -> list[Path]:
+    for folder in (path, path / "longmemeval"):
+        files = [folder / SESSIONS_FILE, folder / POOLED_QUESTIONS_FILE]
+        if all(file.is_file() for file in files):
+            return files
+    raise NotFound(f"{str(path)!r} contains no {SESSIONS_FILE} with a {POOLED_QUESTIONS_FILE}; name their folder.")
+
+
+def _pooled_subsets(path: Path, options: Mapping[str, str]) -> Iterator[Subset]:
+    sessions, questions = _pooled_files(path)
+    yield Subset("pool", partial(_pooled_dataset, sessions, questions, options.get("sample")))
+
+
+def _pooled_dataset(sessions: Path, questions: Path, sample: str | None) -> Dataset:
+    documents = {document.id: document for _, session in read_jsonl(sessions) for document in _pooled_documents(session)}
+    lines = _sample([question for _, question in read_jsonl(questions)], sample)
+    cases = [case for question in lines if (case := _pooled_case(question, documents))]
+    return Dataset(cases, list(documents.values()), skipped_cases=len(lines) - len(cases))
+
+
+def _pooled_documents(session: Mapping[str, Any]) -> Iterator[Document]:
+    name, timestamp = session["session"], _longmemeval_date(session["date"])
+    for n, turn in enumerate(session["turns"]):
+        if text := message_text(turn["content"]):
+            id = _pooled_id(name, n)
+            yield Document(id=id, text=text, kind="event", session=name, timestamp=timestamp, role=turn["role"])
+
+
+def _pooled_case(question: Mapping[str, Any], documents: Mapping[str, Document]) -> Case | None:
+    """Return the case of a question, or None if one of its turns is missing."""
+    turns = [documents.get(_pooled_id(*position)) for position in question["evidence"]]
+    found = [turn for turn in turns if turn]
+    if not found or len(found) < len(turns):
+        return None
+    expected: tuple[Evidence, ...] = (
+        *turn_evidence([(turn.id, turn.text) for turn in found], question.get("answer")),
+        *session_evidence([(turn.session or "", turn.text) for turn in found]),
+    )
+    return Case(
+        question["id"],
+        question["question"],
+        expected,
+        question_type=question["type"],
+        now=_longmemeval_date(question["date"]),
+        options={"session": f"question {question['id']}"},
+    )
+
+
+def _pooled_id(session: str, n: int) -> str:
+    return f"{session}, turn {n}"
+
+
+def _sample(questions: list[Any], size: str | None) -> list[Any]:
+    """Return this many questions from all parts of a list, or all of them."""
+    if size is None:
+        return questions
+    if not (size.isascii() and size.isdigit() and int(size)):
+        raise InputError(f"sample must be a number of questions, got {size!r}.")
+    count = min(int(size), len(questions))
+    return [questions[n * len(questions) // count] for n in range(count)]
+
+
+LONGMEMEVAL_TURNS = Suite(
+    name="longmemeval-turns",
+    description="LongMemEval turns, pooled: an assistant's conversations in one store; evidence is turns and sessions",
+    subsets=_pooled_subsets,
+    files=_pooled_files,
+    data_format=POOLED_FORMAT,
+    options={"sample": "N: only N questions, from all parts of the data"},
+    rank_cutoffs=LONGMEMEVAL.rank_cutoffs,
 )
 
 # --- BEAM: very long chats with an assistant -----------------------------------------------------------------------
@@ -389,6 +470,5 @@ BEAM = Suite(
     subsets=_beam_subsets,
     files=_beam_files,
     data_format=BEAM_FORMAT,
-    profile=PROFILE,
     rank_cutoffs={"turn": (10,)},
 )

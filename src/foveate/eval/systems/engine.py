@@ -24,7 +24,7 @@ from foveate.project import project
 from foveate.project.locate import DIR_NAME, STORE_FILE
 from foveate.receipts.context import Context
 from foveate.text.embed import Embedder, open_embedder
-from foveate.types import Candidate
+from foveate.types import Candidate, Message
 
 PACKAGE = Path(foveate.__file__).parent
 UNRELATED_PARTS = ("eval", "cli", "integrations", "operations", "server", "testing.py", "__pycache__")
@@ -111,12 +111,13 @@ class MemorySystem:
     def _add_documents(self, documents: Sequence[Document]) -> Iterator[tuple[Document, str]]:
         for (user, agent, session), group in groupby(documents, key=lambda one: (one.user, one.agent, one.session)):
             batch, engine = list(group), self._engine(user, agent)
-            rows = [(document.kind, document.text, _record_values(document)) for document in batch]
-            yield from zip(
-                batch,
-                engine.store.add_many(rows, session=session),
-                strict=True,
-            )
+            messages = [document for document in batch if document.role]
+            others = [document for document in batch if not document.role]
+            for document in messages:
+                ids = engine.remember(_message(document), session=session).ids
+                yield from ((document, id) for id in ids)
+            rows = [(document.kind, document.text, _record_values(document)) for document in others]
+            yield from zip(others, engine.store.add_many(rows, session=session), strict=True)
 
     def _link_and_retire(self, documents: Sequence[Document]) -> None:
         # Only after all documents are stored: a link may point to a later one.
@@ -223,6 +224,11 @@ def best_first(candidates: Sequence[Candidate]) -> list[str]:
     """Return the ids of records by score. A record that was a candidate in several slots counts by its best score."""
     ranked = sorted(candidates, key=lambda candidate: (-candidate.score, candidate.record.id))
     return list(dict.fromkeys(candidate.record.id for candidate in ranked))
+
+
+def _message(document: Document) -> Message:
+    at = {"at": document.timestamp} if document.timestamp else {}
+    return {"role": document.role, "content": document.text, "id": document.id, **at}  # type: ignore[typeddict-item]
 
 
 def _record_values(document: Document) -> dict[str, Any]:
