@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from foveate.store.protocol import Reader
 from foveate.text import analysis
@@ -30,17 +31,13 @@ MAX_TERMS_PER_MESSAGE = 12
 
 MESSAGE_TYPES = ("", "message", "user_message", "assistant_message")
 
-_FILLER_WORDS = frozenset(
-    analysis.stems(
-        """add agree ahead another anything apply awesome bit bye change cheers clear confirm confirmed continue cool
-        correct course describe done elaborate else everything exactly excellent explain fine fix fixed fun get glad
-        go going good got great happy hello help helpful helps hey hi idea instead interesting keep kind last lets
-        lgtm like looks lot love makes mind morning much neat never new nice no nothing now ok okay one other part
-        perfect please point proceed quick read ready really remaining repeat rest retry right run same say second
-        sense show something sounds start still stop super sure sweet tell thank thanks thing things third thx todo
-        true try understood undo use wait welcome well went win wonderful work works wow wrong yeah yes yet yours""".split()  # noqa: SIM905
-    )
-)
+_FILLER_WORDS = """add agree ahead another anything apply awesome bit bye change cheers clear confirm confirmed continue cool
+    correct course describe done elaborate else everything exactly excellent explain fine fix fixed fun get glad
+    go going good got great happy hello help helpful helps hey hi idea instead interesting keep kind last lets
+    lgtm like looks lot love makes mind morning much neat never new nice no nothing now ok okay one other part
+    perfect please point proceed quick read ready really remaining repeat rest retry right run same say second
+    sense show something sounds start still stop super sure sweet tell thank thanks thing things third thx todo
+    true try understood undo use wait welcome well went win wonderful work works wow wrong yeah yes yet yours""".split()  # noqa: SIM905
 """Words of short replies, which name no topic if there is nothing else."""
 
 _REFERS_BACK = re.compile(
@@ -49,6 +46,11 @@ _REFERS_BACK = re.compile(
     re.IGNORECASE,
 )
 """Pronouns, and beginnings that continue what was said."""
+
+
+@lru_cache(maxsize=1)
+def _filler_terms() -> frozenset[str]:
+    return frozenset(analysis.stems(_FILLER_WORDS))
 
 
 def is_follow_up(query: str) -> bool:
@@ -63,7 +65,7 @@ def content_terms(query: str) -> list[str]:
     return [
         term
         for term, weight in terms.items()
-        if weight == 1.0 and term not in _FILLER_WORDS and not term.startswith(("@", "="))
+        if weight == 1.0 and term not in _filler_terms() and not term.startswith(("@", "="))
     ]
 
 

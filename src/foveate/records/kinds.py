@@ -15,7 +15,7 @@ from foveate.records import render, render_events, triggers
 from foveate.text.sanitize import sanitize
 from foveate.types import Level, Link, Record, Trust
 
-RENDERER_VERSION = 6
+RENDERER_VERSION = 7
 """Increase it when the rendering of any kind changes. Stores then count tokens again automatically."""
 
 Renderer = Callable[[Record, Level], str]
