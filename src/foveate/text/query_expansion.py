@@ -46,7 +46,7 @@ _MEASURE = re.compile(
 of one, and only "how long has" for a time."""
 
 _VERB = re.compile(
-    r"\b(?:am|is|are|was|were|be|been|do|does|did|to|not|will|would|can|could|should|shall|may|might|must|i|we|you|they|he|she|it"
+    r"\b(?:am|is|are|was|were|be|been|do|does|did|not|will|would|can|could|should|shall|may|might|must|i|we|you|they|he|she|it"
     r"|who|\w+n['’]t|(?:i|we|you|they|he|she|it)['’]\w+)\s+(?=(?P<verb>[^\W\d_]+))",
     re.IGNORECASE,
 )
