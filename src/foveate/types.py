@@ -217,6 +217,8 @@ class Signals:
     """Entities that the request names: id -> name."""
     entity_types: tuple[str, ...] = ()
     """Types of those entities, in lower case."""
+    follows: tuple[str, ...] = ()
+    """Ids of earlier messages whose terms a follow-up such as "ok, do it" takes; of the previous receipt in a refresh."""
     intent: Intent = "other"
     event_types: tuple[str, ...] = ()
     """Types of events that matter for this intent, most important first."""

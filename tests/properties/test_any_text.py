@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from foveate.records.corrections import corrects
 from foveate.records.make import Rules, clean, make, paths_in, sketch
-from foveate.records.merge import is_conflict
 from foveate.records.render import block
 from foveate.records.triggers import match_censor, pattern_problem
 from foveate.text import analysis, dates, quantities, tokens
@@ -91,7 +91,7 @@ def test_every_reader_of_text_takes_any_text(text: str) -> None:
     component_of(text)
     significant_path_words(text)
     pattern_problem(text)
-    is_conflict(text, text[::-1])
+    corrects(text, text[::-1])
 
 
 @given(STORABLE)

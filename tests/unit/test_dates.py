@@ -44,7 +44,18 @@ def test_a_question_asks_for_the_dates_that_it_names(text: str, terms: set[str])
 
 
 @pytest.mark.parametrize(
-    "text", ["You may go and march on", "31 February", "call 2026 people", "in other words", "v1.2.3-05", ""]
+    "text",
+    [
+        "You may go and march on",
+        "this may fail",
+        "log in may fail",
+        "the checks after may be slow",
+        "31 February",
+        "call 2026 people",
+        "in other words",
+        "v1.2.3-05",
+        "",
+    ],
 )
 def test_what_is_no_date_gives_no_term(text: str) -> None:
     assert dates.question_terms(text, AT) == ()

@@ -4,47 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-import pytest
-
-from foveate.records.merge import is_conflict
 from foveate.testing import FixedClock
 from worlds import open_engine
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("The cache lives 30 seconds", "The cache lives 300 seconds"),
-        ("Deploys go to production directly", "Deploys never go to production directly"),
-        ("The feature flag for search is on", "The feature flag for search is off"),
-        ("Backups run before the nightly build", "Backups run after the nightly build"),
-        ("The API doesn't accept gzip bodies", "The API accepts gzip bodies"),
-        ("Retries are enabled for uploads", "Retries are disabled for uploads"),
-        ("The hall has 1,500 seats", "The hall has 1,600 seats"),
-        ("The meeting room holds 8 people", "The meeting room holds 12 people"),
-    ],
-)
-def test_these_seem_to_conflict(one: str, other: str) -> None:
-    assert is_conflict(one, other)
-    assert is_conflict(other, one)
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("The cache lives 30 seconds", "The cache lives 30 seconds."),
-        ("The hall has 1,500 seats", "The hall has 1500 seats"),
-        ("Tim likes tea", "Tim likes coffee"),
-        ("Server alpha in the east has 4 cores", "Server beta in the west has 8 cores"),
-        ("Deploys happen on Tuesdays", "Never push to main"),
-        ("It is 3", "It is 4"),
-        ("The deploy of hosta0 is known", "The deploy of hostb1 is known"),
-        ("Turn it on before you turn it off", "Turn it off after you turned it on"),
-        ("", "x"),
-    ],
-)
-def test_these_do_not(one: str, other: str) -> None:
-    assert not is_conflict(one, other)
 
 
 def test_both_are_kept_linked_and_shown_together_with_their_dates() -> None:
@@ -57,9 +18,8 @@ def test_both_are_kept_linked_and_shown_together_with_their_dates() -> None:
         assert new.affected == (old.id,)
         assert any(old.id in warning for warning in new.warnings)
         context = engine.context("How long does the session cache live?")
-        lives, conflicts = "- The session cache lives", "conflicts with another fact from"
-        assert f"{lives} 300 seconds (2026-02-14; {conflicts} 2026-01-05)\n" in context.text
-        assert f"{lives} 30 seconds (2026-01-05; {conflicts} 2026-02-14)\n" in context.text
+        newer = "- The session cache lives 300 seconds (newer: 2026-02-14)\n"
+        assert newer + "- The session cache lives 30 seconds (older: 2026-01-05)\n" in context.text
         assert engine.receipts.replay(context).same
 
 
@@ -101,7 +61,7 @@ def test_an_edit_may_settle_it() -> None:
         engine.add("fact", "The upload limit is 30 seconds")
         other = engine.add("fact", "The upload limit is 60 seconds").record.id
         engine.edit(other, text="Bananas are yellow fruit")
-        assert "otherwise" not in engine.context("upload limit bananas").text
+        assert "older" not in engine.context("upload limit bananas").text
 
 
 def test_forgetting_one_leaves_the_other_in_the_replay() -> None:
@@ -113,3 +73,84 @@ def test_forgetting_one_leaves_the_other_in_the_replay() -> None:
         replayed = engine.receipts.replay(context)
         assert len(replayed.missing) == 1
         assert "30 seconds" in replayed.text
+
+
+def test_the_newer_statement_comes_first_even_if_the_older_one_matches_better() -> None:
+    clock = FixedClock("2026-10-02T09:00Z")
+    with open_engine(clock=clock) as engine:
+        engine.add("fact", "The builds run on Jenkins")
+        clock.tick(timedelta(days=45))
+        engine.add("fact", "we switched the builds to Buildkite")
+        context = engine.context("What do the builds run on, Jenkins?")
+        newer = "- we switched the builds to Buildkite (newer: 2026-11-16)\n"
+        assert newer + "- The builds run on Jenkins (older: 2026-10-02)\n" in context.text
+        assert engine.receipts.replay(context).same
+
+
+def test_of_several_versions_only_the_last_is_newer() -> None:
+    clock = FixedClock("2026-10-02T09:00Z")
+    with open_engine(clock=clock) as engine:
+        for size in (20, 50, 80):
+            engine.add("fact", f"The upload limit is {size} MB")
+            clock.tick(timedelta(days=1))
+        text = engine.context("What is the upload limit?").text
+        order = [text.index(f"{size} MB ({age}: ") for size, age in ((80, "newer"), (50, "older"), (20, "older"))]
+        assert order[0] == min(order)
+
+
+def test_an_older_statement_that_is_stored_later_is_marked_as_older() -> None:
+    with open_engine(clock=FixedClock("2026-10-02T09:00Z")) as engine:
+        engine.add("fact", "The upload limit is 50 MB")
+        engine.add("fact", "The upload limit is 20 MB", created="2026-01-05")
+        text = engine.context("What is the upload limit?").text
+        assert "20 MB (older: 2026-01-05)" in text
+        assert "50 MB (newer: 2026-10-02)" in text
+
+
+def test_a_clock_that_is_slow_does_not_bury_a_correction() -> None:
+    clock = FixedClock("2026-10-02T09:00Z")
+    with open_engine(clock=clock) as engine:
+        keyed = {"subject": "uploads", "attribute": "limit"}
+        engine.add("fact", "Uploads are limited to 20 MB", **keyed)
+        engine.add("fact", "The session cache lives 30 seconds")
+        clock.tick(timedelta(seconds=-2))
+        added = engine.add("fact", "Uploads are limited to 50 MB", **keyed)
+        engine.add("fact", "The session cache lives 300 seconds")
+        assert added.action == "superseded older"
+        clock.tick(timedelta(seconds=60))
+        assert "50 MB" in engine.context("upload limit").text
+        assert "20 MB" not in engine.context("upload limit").text
+        assert "300 seconds (newer: " in engine.context("session cache").text
+
+
+def test_a_value_with_a_time_of_its_own_still_has_its_place_in_time() -> None:
+    with open_engine(clock=FixedClock("2026-10-02T09:00Z")) as engine:
+        keyed = {"subject": "uploads", "attribute": "limit"}
+        engine.add("fact", "Uploads are limited to 50 MB", **keyed)
+        assert engine.add("fact", "Uploads are limited to 20 MB", **keyed, created="2026-01-05").action == "older"
+        assert engine.add("fact", "Uploads are limited to 10 MB", **keyed, valid_from="2025-01-05").action == "older"
+
+
+def test_messages_of_the_user_are_marked_and_those_of_others_are_not() -> None:
+    with open_engine(clock=FixedClock("2026-10-02T09:00Z")) as engine:
+        said = [
+            ("user", "I live in Hamburg", "2026-08-01"),
+            ("assistant", "You live in Hamburg, in the north", "2026-08-01"),
+            ("user", "I now live in Munich, not in Hamburg", "2026-09-01"),
+        ]
+        for role, text, day in said:
+            engine.scoped(session=day).remember([{"role": role, "content": text, "at": day}])
+        context = engine.context("Where do I live?", profile="chat", session="new")
+        assert "I now live in Munich, not in Hamburg (newer)" in context.text
+        assert "I live in Hamburg (older)" in context.text
+        assert "in the north (" not in context.text
+        assert engine.receipts.replay(context).same
+
+
+def test_facts_from_a_template_are_neither_linked_nor_marked() -> None:
+    with open_engine() as engine:
+        warnings = [engine.add("fact", f"Room {n} seats {n % 7 + 4} people").warnings for n in range(50)]
+        assert not any(warnings)
+        text = engine.context("How many people does room 12 seat?").text
+        assert "newer" not in text
+        assert "older" not in text

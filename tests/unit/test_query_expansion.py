@@ -59,6 +59,39 @@ def test_a_part_of_a_name_stands_for_nothing_else(name: str) -> None:
     assert expand_query(f"Why {name}?") == {}
 
 
+@pytest.mark.parametrize(
+    ("asked", "wrong"),
+    [
+        ("How long did the move take?", "hours"),
+        ("How many months ago did she move?", "january"),
+        ("What kind of tea does she drink?", "compassionate"),
+        ("What is the total number of plants?", "dozen"),
+        ("What does not work on Windows?", "lawyer"),
+        ("Which messages did Mia send?", "kafka"),
+        ("What is the name of the cat?", "camelcase"),
+        ("How much yarn do I have?", "npm"),
+        ("Who wrote the style guide?", "uuid"),
+        ("When does the meeting start?", "minutes"),
+        ("How do I set up the development environment of the repo?", "climate"),
+    ],
+)
+def test_what_the_sentence_does_not_mean_is_not_added(asked: str, wrong: str) -> None:
+    assert stem(wrong) not in expand_query(asked)
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ("Which month is the wedding in?", "june"),
+        ("What is her work?", "lawyer"),
+        ("Which message broker does the backend use?", "kafka"),
+        ("Which environment does the repo deploy to?", "staging"),
+    ],
+)
+def test_the_sense_of_a_word_follows_from_the_others(asked: str, found: str) -> None:
+    assert stem(found) in expand_query(asked)
+
+
 def test_a_member_does_not_stand_for_its_class() -> None:
     assert stem("pet") not in expand_query("hamster")
 

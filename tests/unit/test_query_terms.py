@@ -100,3 +100,38 @@ def test_the_answer_comes_before_what_repeats_the_question() -> None:
         assert engine.search("What kind of pet did Sam mention?")[0].record.id == right
         receipt = engine.receipts.get(engine.context("What kind of pet did Sam mention?"))
         assert receipt.signals.terms["kind"] < receipt.signals.terms["pet"]
+
+
+@pytest.mark.parametrize(
+    ("query", "terms"),
+    [
+        ("What does not work on Windows?", {"work", "window"}),
+        ("Who can't, won't or must not deploy?", {"deploy"}),
+        ("What may the bot do?", {"bot"}),
+        ("May users export data?", {"user", "export", "data"}),
+        ("How long may a session be idle?", {"session", "idl"}),
+        ("How far is the office?", {"offic"}),
+        ("Thanks, please deploy", {"deploy"}),
+        ("ok thanks", set()),
+        ("yes, do it please", set()),
+    ],
+)
+def test_function_words_are_not_searched_for(query: str, terms: set[str]) -> None:
+    assert set(weighted_query_terms(query, NOW)) == terms
+
+
+@pytest.mark.parametrize("query", ["What happened in May?", "the May release", "due May 5", "due 5 may", "since last may"])
+def test_a_month_is_searched_for(query: str) -> None:
+    assert "may" in weighted_query_terms(query, NOW)
+
+
+@pytest.mark.parametrize(("query", "term"), [("not", "not"), ("may", "may"), ("a no-op and a not-null column", "not")])
+def test_a_single_word_and_a_part_of_a_name_are_searched_for(query: str, term: str) -> None:
+    assert term in weighted_query_terms(query, NOW)
+
+
+def test_a_negation_in_a_question_does_not_lift_what_has_one() -> None:
+    with open_engine() as engine:
+        engine.add("note", "The printer must not be moved.")
+        right = engine.add("note", "The build is green again.").record.id
+        assert [hit.record.id for hit in engine.search("Why is the build not green?")] == [right]

@@ -246,3 +246,31 @@ def test_a_context_that_fills_its_own_budget_is_no_pressure_by_itself() -> None:
         assert first.tokens > 0.9 * 400
         assert not engine.refresh(first, "And how does Redis evict sessions?")
         assert engine.refresh(first, "And how does Redis evict sessions?", window=400).reason == "pressure"
+
+
+FOLLOW_UPS = ["thanks", "ok, do it", "yes please", "go on", "and the second one?", "Thanks, that helps a lot!", "explain it"]
+
+
+@pytest.mark.parametrize("said", FOLLOW_UPS)
+@pytest.mark.parametrize("profile", ["assistant", "default", "chat"])
+def test_a_follow_up_keeps_the_context(engine: foveate.Engine, said: str, profile: str) -> None:
+    engine.add("note", "Thanks to the second one who can explain it, a go is a yes and please do help")
+    before = engine.context(QUESTION, profile=profile)
+    assert "LRU policy" in before.text
+    assert not engine.refresh(before, said)
+
+
+@pytest.mark.parametrize("said", ["go ahead", "ok, do it"])
+def test_a_context_that_is_computed_for_a_follow_up_has_the_topic_of_the_query_before(
+    engine: foveate.Engine, said: str
+) -> None:
+    before = engine.context(QUESTION, profile="assistant")
+    found = engine.refresh(before, said, acting=True)
+    assert found.reason == "decision"
+    assert found.context is not None
+    assert "LRU policy" in found.context.text
+    assert found.context.receipt.signals.follows == (before.id,)
+
+
+def test_a_follow_up_with_a_topic_of_its_own_is_searched_for(engine: foveate.Engine) -> None:
+    assert plain(engine, "thanks, and why are Kafka partitions rebalanced?", first(engine)).reason == "new information"

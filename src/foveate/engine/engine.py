@@ -44,7 +44,7 @@ from foveate.receipts.context import Context, context_of
 from foveate.receipts.feedback import Feedback, Mark, refuse_two_marks
 from foveate.receipts.history import ContextRef, Receipts
 from foveate.receipts.parts import Notes, RefreshNote
-from foveate.receipts.refresh import DEFAULT_PRESSURE, Refresh, budget_left, judge, match_of
+from foveate.receipts.refresh import DEFAULT_PRESSURE, Refresh, budget_left, judge, match_of, with_previous_topic
 from foveate.records.kinds import kind_of
 from foveate.records.lifecycle import DEFAULT_THRESHOLDS, Thresholds
 from foveate.records.make import Rules
@@ -241,7 +241,7 @@ class Engine:
         began = perf_counter()
         request, vector, warnings = self._resolve(asked, merged, scope)
         with self._data.reader(request.scope) as reader:
-            plan = self._shared.pipeline.prepare(request, vector, reader)
+            plan = with_previous_topic(self._shared.pipeline.prepare(request, vector, reader), before)
             match = match_of(before, plan, previous, reader, self._similarity)
             left = budget_left(before, conversation_tokens, window, pressure)
             reason, detail = judge(before, plan, match, acting=acting)

@@ -14,8 +14,9 @@ from foveate.errors import InputError, NotFound, near
 from foveate.options import RECORD_COLUMNS, RECORD_FIELDS, RecordColumns, RecordFields, refuse_text, refuse_unknown
 from foveate.records import lifecycle
 from foveate.records import make as records
+from foveate.records.corrections import corrects
 from foveate.records.kinds import CONFLICTS_WITH, HANDOFF_OF, LEARNED_FROM, PROMOTED_FROM, data_problems, kind_of
-from foveate.records.merge import is_conflict
+from foveate.records.merge import is_later_write
 from foveate.records.triggers import CensorMatch, match_censor
 from foveate.store.protocol import AddResult, ForgetResult, Hit, Query, Reader, Scrub, SearchGroup
 from foveate.store.retry import retry_interrupted
@@ -78,7 +79,8 @@ class Memory:
             if added.action != "added" or not contradicted:
                 return added
             for other in contradicted:
-                writer.link(Link(record.id, CONFLICTS_WITH, other.id))
+                pair = (record.id, other.id) if is_newer(record, other) else (other.id, record.id)
+                writer.link(Link(pair[0], CONFLICTS_WITH, pair[1]))
         warnings = tuple(
             f"It may conflict with {other.id} ({other.micro}). Retire one, or give both a subject and an attribute."
             for other in contradicted
@@ -409,14 +411,22 @@ def refuse_text_lists(fields: Mapping[str, Any]) -> None:
 
 
 def contradicted_by(reader: Reader, record: Record) -> list[Record]:
-    """Return the active statements that a new one seems to contradict. A keyed fact contradicts none: it supersedes."""
+    """Return the active statements that a new one corrects, or is corrected by. A keyed fact supersedes instead."""
     if not kind_of(record.kind).is_keyed or record.attribute is not None:
         return []
     longest = sorted(set(analysis.terms(record.text)), key=lambda term: (-len(term), term))[:CONFLICT_QUERY_TERMS]
     query = Query(dict.fromkeys(longest, 1.0), SEARCH_FIELDS, None, Filters())
     hits = reader.search(query, [SearchGroup((record.kind,), 10)])[0]
     others = [hit.record for hit in hits if hit.record.status == "active" and hit.record.attribute is None]
-    return [other for other in others if other.hash != record.hash and is_conflict(record.text, other.text)]
+    pairs = [
+        (record, other) if is_newer(record, other) else (other, record) for other in others if other.hash != record.hash
+    ]
+    return [older if newer is record else newer for newer, older in pairs if corrects(newer.text, older.text)]
+
+
+def is_newer(new: Record, existing: Record) -> bool:
+    """Return whether a record that is being written is newer than an existing one: by its time only if a call named one."""
+    return is_later_write(new, existing) or new.valid_from >= existing.valid_from
 
 
 def unknown_project(data: ScopedStore, *, suggest: bool) -> str:

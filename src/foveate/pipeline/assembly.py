@@ -104,13 +104,14 @@ def line_notes(candidate: Candidate) -> list[str]:
     if candidate.stale:
         notes.append("stale: the file is gone")
     if candidate.conflict is not None:
-        notes.append(_conflict_note(candidate.record, candidate.conflict))
+        age = (
+            "newer"
+            if candidate.features.get("newer", candidate.record.valid_from >= candidate.conflict.valid_from)
+            else "older"
+        )
+        is_dated = kind_of(candidate.record.kind).is_append_only  # the line of an event begins with its time
+        notes.append(age if is_dated else f"{age}: {iso(candidate.record.valid_from)[:10]}")
     return notes
-
-
-def _conflict_note(record: Record, other: Record) -> str:
-    day, other_day = iso(record.valid_from)[:10], iso(other.valid_from)[:10]
-    return f"{day}; conflicts with another {other.kind} from {other_day}"
 
 
 def count_line(candidate: Candidate, counter: str) -> dict[Level, int]:

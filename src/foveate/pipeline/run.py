@@ -19,6 +19,7 @@ from foveate.errors import InputError, ProfileError, near
 from foveate.pipeline import profiles, request_summary
 from foveate.pipeline.assembly import join_sections
 from foveate.pipeline.fill import FilledSlots, fill_slots
+from foveate.pipeline.follow_up import with_topic_of_session
 from foveate.pipeline.passages import with_passages
 from foveate.pipeline.relevance import estimate, within_reach
 from foveate.pipeline.scoring import score
@@ -94,6 +95,7 @@ class Pipeline:
         """Extract the signals of a request and resolve its profile."""
         vector = None if embedding is None else tuple(embedding)
         signals = extract_signals(request, reader.entities_by_name, vector, self.domains)
+        signals = with_topic_of_session(signals, request, reader)
         signals = profiles.with_frame(request, signals, self.profile_dirs)
         return Plan(request, signals, self._resolve_profile(request, signals))
 

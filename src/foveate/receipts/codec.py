@@ -152,6 +152,8 @@ def signals_to_json(signals: Signals) -> Json:
     """Return the signals of a request as JSON values."""
     values = {key: getattr(signals, _SIGNAL_FIELDS.get(key, key)) for key in _SIGNAL_KEYS}
     values["entities"] = list(signals.entities)  # ids alone, because names are words of records
+    if signals.follows:
+        values["follows"] = signals.follows
     return {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from foveate.code.records import is_shown_in_parts
 from foveate.memory.relations import KIND as RELATION
+from foveate.pipeline.follow_up import TOPIC_WEIGHT
 from foveate.pipeline.request_summary import RequestSummary, summarize
 from foveate.pipeline.run import Run, text_hash
 from foveate.pipeline.signals import ALIAS_WEIGHT
@@ -103,7 +104,7 @@ class Receipt:
         """
         remaining = tuple(entry for entry in self.candidates if not names_one_of(ids, *_mentioned_ids(entry)))
         contradicted = [entry for entry in remaining if entry.conflict and names_one_of(ids, entry.conflict.id)]
-        ids_in_request = (*self.request.filters.exclude, *self.signals.entities, self.request.task)
+        ids_in_request = (*self.request.filters.exclude, *self.signals.entities, *self.signals.follows, self.request.task)
         removed = len(self.candidates) - len(remaining)
         is_mentioned = removed or contradicted or names_one_of(ids, *ids_in_request)
         if not is_mentioned and terms.isdisjoint(self.signals.terms):
@@ -153,7 +154,7 @@ def _without_words_of_records(signals: Signals) -> Signals:
     """Return signals without words that come from records, because records can be forgotten."""
     return replace(
         signals,
-        terms={term: weight for term, weight in signals.terms.items() if weight != ALIAS_WEIGHT},
+        terms={term: weight for term, weight in signals.terms.items() if weight not in (ALIAS_WEIGHT, TOPIC_WEIGHT)},
         entities=dict.fromkeys(signals.entities, ""),
         entity_types=(),
         expansions={},
@@ -221,6 +222,7 @@ def _debug_report(receipt: Receipt) -> str:
     parts: dict[str, dict[str, str | int]] = {
         "Signals Extracted": {
             "Keywords": _join(signals.keywords),
+            **({"Topic From": _join(signals.follows)} if signals.follows else {}),
             "Domains": _join(signals.domains),
             "Files Mentioned": _join(signals.paths),
             "Task Type": signals.task_type or "none",

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from foveate.errors import InputError
+from foveate.pipeline.follow_up import content_terms, is_follow_up, with_topic
 from foveate.pipeline.run import Plan
 from foveate.receipts.context import Context
 from foveate.receipts.receipt import Receipt
@@ -55,9 +56,10 @@ def judge(before: Receipt, plan: Plan, match: float, *, acting: bool) -> tuple[R
     """
     # In the order of 004. The reason is stored with the context, so only one is given.
     old, new = before.signals.frame, plan.signals.frame
-    if old != new:
+    goes_on = plan.request.frame is None and is_follow_up(plan.request.query)  # "thanks" changes no frame
+    if old != new and not goes_on:
         return "frame", f"the frame changes from {old or 'none'!r} to {new or 'none'!r}"
-    if before.profile.name != plan.profile.name:
+    if before.profile.name != plan.profile.name and not goes_on:
         return "frame", f"the profile changes from {before.profile.name!r} to {plan.profile.name!r}"
     # A series of actions is one decision, so only the first of them refreshes, unless the caller passes `acting`.
     decided = is_decision(before.request.query, before.signals.intent)
@@ -93,12 +95,19 @@ def match_of(
     Shared terms decide. If they cover too little, the similarity of the two queries counts as well.
     """
     query = plan.request.query
-    terms = analysis.terms(query)
+    terms = content_terms(query) if is_follow_up(query) else analysis.terms(query)
     context_terms = [*before.signals.terms, *_terms(shown_records(before, reader, previous))]
     by_words = term_coverage(terms, context_terms, reader.idf(terms))
     if by_words >= MIN_MATCH or plan.signals.embedding is None or before.request.is_forgotten:
         return by_words
     return max(by_words, similarity(before.request.query, query))
+
+
+def with_previous_topic(plan: Plan, before: Receipt) -> Plan:
+    """Return the plan of a follow-up that found no topic in its session with the terms of the previous query."""
+    if plan.signals.follows or plan.request.task is not None or not is_follow_up(plan.request.query):
+        return plan
+    return replace(plan, signals=with_topic(plan.signals, before.signals.terms, [before.id]))
 
 
 def shown_records(receipt: Receipt, reader: Reader, context: str | Context | Receipt) -> dict[str, tuple[Record, str]]:

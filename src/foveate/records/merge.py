@@ -1,7 +1,8 @@
 """Decides what happens when a statement meets the records that exist: confirmed, superseded, disputed or in conflict. Pure.
 
-A value of an attribute supersedes an older one by valid time, not by the time of writing, and lower trust never supersedes
-higher. Similarity plays no part: a correction often resembles the question less than the mistake did.
+A value of an attribute supersedes an older one. If no call names a time, the later write is the newer value, because the
+clocks of two hosts differ by seconds. Lower trust never supersedes higher. Similarity plays no part: a correction often
+resembles the question less than the mistake did.
 
 The same content stored again confirms the known record. The first author's words stay, and the second adds what the first
 left out. Only a user's word raises the trust: an agent that repeats a tool's output has not checked it.
@@ -9,14 +10,11 @@ left out. Only a user's word raises the trust: an agent that repeats a tool's ou
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from foveate.records.kinds import SEVERITIES
-from foveate.text import analysis
-from foveate.text.analysis import NEGATIONS
 from foveate.types import TRUST, Record
 
 # --- another value of the same attribute -----------------------------------------------------------------------------
@@ -41,14 +39,22 @@ def resolve_value(new: Record, active_values: Sequence[Record], disputed_record:
     more_trusted = [record.id for record in active if TRUST.index(record.trust) > TRUST.index(new.trust)]
     if more_trusted:
         return SupersedeResult(replace(new, status="disputed"), disputes=tuple(more_trusted))
-    later = [record for record in active if record.valid_from > new.valid_from]
+    later = [record for record in active if record.valid_from > new.valid_from and not is_later_write(new, record)]
     if later:
         next_value = min(later, key=lambda record: (record.valid_from, record.id))
         past = replace(new, status="superseded", valid_to=next_value.valid_from)
         return SupersedeResult(past, links=((new.id, next_value.id),))
     past_values = [*active, *([disputed_record] if disputed_record else [])]
-    older = tuple(replace(record, status="superseded", valid_to=new.valid_from) for record in past_values)
+    older = tuple(
+        replace(record, status="superseded", valid_from=min(record.valid_from, new.valid_from), valid_to=new.valid_from)
+        for record in past_values
+    )
     return SupersedeResult(new, older, tuple((record.id, new.id) for record in older))
+
+
+def is_later_write(new: Record, existing: Record) -> bool:
+    """Return whether a record that is being written is newer because neither of the two calls named a time."""
+    return new.valid_from == new.created == new.updated and existing.valid_from == existing.created
 
 
 def was_replaced(older: Record, newer: Record) -> bool:
@@ -115,56 +121,3 @@ def _most_serious(existing: Mapping[str, Any], incoming: Mapping[str, Any]) -> d
 
 def _union(a: tuple[str, ...], b: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*a, *b)))
-
-
-# --- statements that contradict each other ---------------------------------------------------------------------------
-
-MIN_SHARED_WORDS = 0.75
-"""Share of their content words that two statements about the same thing have in common."""
-
-MIN_CONTENT_WORDS = 2
-"""`It is 3` and `it is 4` are about nothing in particular."""
-
-ANTONYMS = (
-    ("on", "off"), ("enabled", "disabled"), ("enable", "disable"), ("allowed", "forbidden"), ("always", "never"),
-    ("true", "false"), ("before", "after"), ("above", "below"), ("up", "down"), ("open", "closed"), ("in", "out"),
-    ("yes", "no"), ("with", "without"), ("public", "private"), ("required", "optional"),
-)  # fmt: skip
-
-_WORD = re.compile(r"[^\W\d_]+(?:['’]t)?")
-_NUMBER = re.compile(r"(?<!\w)\d+(?:[.,:/-]\d+)*")
-
-
-def is_conflict(a: str, b: str) -> bool:
-    """Return whether two statements seem to contradict each other: nearly the same content words, but another number, a
-    negation in one of them, or one word of a pair of antonyms in each.
-
-    It is a suspicion and says nothing about which of them is right. Both are kept, linked, and shown with their dates.
-    """
-    content_a, content_b = _content_terms(a), _content_terms(b)
-    shared = content_a & content_b
-    if len(shared) < MIN_CONTENT_WORDS or len(shared) < MIN_SHARED_WORDS * len(content_a | content_b):
-        return False
-    if _numbers(a) and _numbers(b) and _numbers(a) != _numbers(b):
-        return True
-    words_a, words_b = _words(a), _words(b)
-    if bool(words_a & NEGATIONS) != bool(words_b & NEGATIONS):
-        return True
-    only_a, only_b = words_a - words_b, words_b - words_a
-    return any((x in only_a and y in only_b) or (y in only_a and x in only_b) for x, y in ANTONYMS)
-
-
-def _words(text: str) -> frozenset[str]:
-    """Return the words of a text, the small ones included that search ignores. `doesn't` counts as a negation."""
-    words = [word.lower().replace("’", "'") for word in _WORD.findall(text)]
-    return frozenset("not" if word.endswith("n't") else word for word in words)
-
-
-def _content_terms(text: str) -> frozenset[str]:
-    reversing = NEGATIONS | {word for pair in ANTONYMS for word in pair}
-    words = (word for word in analysis.words(text) if word not in reversing and not word[0].isdigit())
-    return frozenset(term for word in words for term in analysis.terms(word))
-
-
-def _numbers(text: str) -> frozenset[str]:
-    return frozenset(number.replace(",", "") for number in _NUMBER.findall(text))

@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any
 
-VERSION = 3
+VERSION = 4
 """Raise it when the terms of any text change, dates and quantities included: stores then rebuild their index."""
 
 MAX_SIGNIFICANT_TERMS = 8

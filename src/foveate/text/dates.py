@@ -38,7 +38,8 @@ _ISO = re.compile(rf"\b{_YEAR}-(?P<month>[01]\d)(?:-(?P<day>[0-3]\d))?(?![\d-])"
 _DAY_FIRST = re.compile(rf"\b{_DAY}\s+(?:of\s+)?{_MONTH}(?:,?\s+{_YEAR})?\b", re.IGNORECASE)
 _MONTH_FIRST = re.compile(rf"\b{_MONTH}\s+{_DAY}\b(?!:)(?:,?\s+{_YEAR}\b)?", re.IGNORECASE)
 _MONTH_YEAR = re.compile(rf"\b{_MONTH},?\s+(?:of\s+)?{_YEAR}\b", re.IGNORECASE)
-# `may` and `march` are verbs too: a month without a day or year needs a word before it that only times have.
+# `may` and `march` are verbs too: a month without a day or year needs a word before it that only times have. In lower case
+# that is not enough: see `_is_month`.
 _MONTH_ALONE = re.compile(rf"\b(?P<which>{_PREPOSITIONS})[\s-]+{_MONTH}\b(?!\s+\d)", re.IGNORECASE)
 _RELATIVE_AGO = re.compile(
     rf"\b{_COUNT}\s+(?:of\s+)?(?P<unit>day|week|month|year)s?\s+(?:ago|earlier|before)\b", re.IGNORECASE
@@ -52,6 +53,20 @@ _HINT = re.compile(
     rf"|{_MONTH})\b"
 )
 """Most texts name no date. One search tells, instead of ten."""
+
+_MAY = re.compile(r"\bmay\b", re.IGNORECASE)
+_TIME_PREPOSITION_BEFORE = re.compile(rf"\b{_PREPOSITIONS}[\s-]+$", re.IGNORECASE)
+_MONTH_BEFORE = re.compile(r"\b(?:\d{1,2}(?:st|nd|rd|th)?\s+(?:of\s+)?|the\s+|each\s+|every\s+)$", re.IGNORECASE)
+_NUMBER_AFTER = re.compile(r"[.,]?\s+(?:of\s+)?\d")
+_NO_VERB_AFTER = re.compile(
+    r"\s*(?:$|[^\w\s]|(?:i|we|you|he|she|they|it|an?|the|this|these|my|our|your|his|her|their|and|or|but|of|at|in|on|to|for|with"
+    r"|from|by|until|before|after|when|while|where|did|does|do|was|were|is|are|has|had|will|would|can|could)\b)",
+    re.IGNORECASE,
+)
+_SUBJECT_AFTER = re.compile(
+    r"\s+(?:i|we|you|he|she|they|it|an?|the|this|these|my|our|your|his|her|their)\b|[^.!\n]*\?", re.IGNORECASE
+)
+_SENTENCE_START_BEFORE = re.compile(r"(?:^|[.!?:;\n])\s*$")
 
 Unit = Literal["day", "week", "month", "year"]
 UNITS: tuple[Unit, ...] = ("day", "week", "month", "year")
@@ -83,6 +98,11 @@ def question_terms(text: str, now: int) -> tuple[str, ...]:
         if unit == "day":
             terms[_term(first, "month")] = None
     return tuple(terms)
+
+
+def without_modal_may(text: str) -> str:
+    """Return a text without the verb `may`. The month stays: "in May", "May 5", "5 may", "the May release"."""
+    return _MAY.sub(lambda match: match[0] if _is_month(match) else " ", text)
 
 
 def _to_date(at: int) -> date | None:
@@ -138,12 +158,24 @@ def _parse_month(text: str) -> int:
 
 
 def _parse_month_alone(match: re.Match[str], at: date) -> DateSpan:
-    """Read `in May`, `last May` or `next May`."""
+    """Read `in May`, `last May` or `next May`, but not `this may fail`."""
+    if match["month"].lower() == "may" and not _is_month(match, "month"):
+        raise ValueError("the verb `may`")
     month, which = _parse_month(match["month"]), match["which"].lower()
     if which == "next":
         return date(at.year + (month <= at.month), month, 1), "month"
     is_this_year = month < at.month or (month == at.month and which != "last")
     return date(at.year if is_this_year else at.year - 1, month, 1), "month"
+
+
+def _is_month(match: re.Match[str], group: str | int = 0) -> bool:
+    """Return whether `may` is the month. The verb is followed by another verb or, in a question, by its subject."""
+    before, may, after = match.string[: match.start(group)], match[group], match.string[match.end(group) :]
+    if _NUMBER_AFTER.match(after) or _MONTH_BEFORE.search(before):
+        return True
+    if may != "May":
+        return bool(_TIME_PREPOSITION_BEFORE.search(before) and _NO_VERB_AFTER.match(after))
+    return not (_SENTENCE_START_BEFORE.search(before) and _SUBJECT_AFTER.match(after))
 
 
 def _parse_year(match: re.Match[str], at: date) -> DateSpan:
