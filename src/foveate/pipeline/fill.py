@@ -19,7 +19,7 @@ from foveate.pipeline.assembly import (
     line_notes,
 )
 from foveate.pipeline.budget import Demand, allocate, budget_error, min_keep_tokens, redistribution_order, scaled_reserve
-from foveate.pipeline.selection import FittedSlot, Ranking, fence_tokens, fit, max_tokens, min_tokens, rank
+from foveate.pipeline.selection import FittedSlot, Ranking, fence_tokens, fit, levels_of, max_tokens, min_tokens, rank
 from foveate.records import fence
 from foveate.records.make import measure
 from foveate.text import tokens
@@ -155,7 +155,7 @@ def demand(slot: Slot, ranked: Sequence[Candidate], counter: str, tag: str = fen
     fixed = heading + sum(fences)
     return Demand(
         minimum=fixed + sum(min_tokens(candidate, slot) for candidate in ranked),
-        at_level=fixed + sum(candidate.tokens[slot.level] for candidate in ranked),
+        at_level=fixed + sum(candidate.tokens[levels_of(candidate, slot.level)[0]] for candidate in ranked),
         maximum=fixed + sum(max_tokens(candidate, slot) for candidate in ranked),
         best_item=heading + fences[0] + min_tokens(ranked[0], slot),
         best_score=ranked[0].score,

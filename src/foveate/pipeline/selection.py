@@ -141,6 +141,11 @@ def fit(
     return FittedSlot(items, heading_tokens + sum(item.tokens for item in items) if items else 0, left_out)
 
 
+def levels_of(candidate: Candidate, longest: Level) -> tuple[Level, ...]:
+    """Return the levels at which a candidate may be shown, longest first. A rule is always shown in full."""
+    return (LEVELS[0],) if kind_of(candidate.record.kind).is_rule else levels_from(longest)
+
+
 def levels_from(level: Level) -> tuple[Level, ...]:
     """Return a level and all shorter ones, longest first."""
     return LEVELS[LEVELS.index(level) :]
@@ -153,7 +158,7 @@ def min_tokens(candidate: Candidate, slot: Slot) -> int:
 
 def max_tokens(candidate: Candidate, slot: Slot) -> int:
     """Return the largest number of tokens that a candidate can use in a slot."""
-    return max(candidate.tokens[level] for level in levels_from(slot.max_level))
+    return max(candidate.tokens[level] for level in levels_of(candidate, slot.max_level))
 
 
 def fence_tokens(candidates: Sequence[Candidate], tokens_per_fence: int) -> list[int]:
@@ -163,7 +168,7 @@ def fence_tokens(candidates: Sequence[Candidate], tokens_per_fence: int) -> list
 
 def _cheapest_level(candidate: Candidate, slot: Slot) -> Level:
     # Not always the shortest one: a short text can have fewer tokens than its summary.
-    return min(levels_from(slot.level), key=lambda level: candidate.tokens[level])
+    return min(levels_of(candidate, slot.level), key=lambda level: candidate.tokens[level])
 
 
 def _fit_greedily(slot: Slot, ranked: Sequence[Candidate], available: int, tokens_per_fence: int) -> dict[int, Level]:
@@ -173,7 +178,7 @@ def _fit_greedily(slot: Slot, ranked: Sequence[Candidate], available: int, token
     for n, candidate in enumerate(ranked):
         quoted = fence.is_quoted(candidate.record)
         fence_cost = tokens_per_fence if quoted and not in_fence else 0
-        for level in levels_from(slot.level):
+        for level in levels_of(candidate, slot.level):
             if candidate.tokens[level] + fence_cost <= available:
                 levels[n] = level
                 available -= candidate.tokens[level] + fence_cost
