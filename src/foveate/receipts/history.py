@@ -30,6 +30,7 @@ from foveate.store.retry import retry_interrupted
 from foveate.types import LAST, Filters, Item, Record
 
 if TYPE_CHECKING:
+    from foveate.code.plain_folder import PlainFolder
     from foveate.code.snapshot import Workspace
     from foveate.receipts.diff import Diff
     from foveate.receipts.feedback import Feedback, Mark
@@ -56,6 +57,7 @@ class Receipts:
         sources: Mapping[str, Source],
         root: Path | None = None,
         workspace: Workspace | None = None,
+        folder: PlainFolder | None = None,
         writer: ReceiptWriter | None = None,
     ) -> None:
         self._memory = memory
@@ -63,15 +65,19 @@ class Receipts:
         self._sources = sources
         self._root = root
         self._workspace = workspace
+        self._folder = folder
         self._writer = writer or ReceiptWriter(self._data.store, self._data.project_reader)
 
-    def for_scope(self, memory: Memory, root: Path | None, workspace: Workspace | None) -> Receipts:
+    def for_scope(
+        self, memory: Memory, root: Path | None, workspace: Workspace | None, folder: PlainFolder | None
+    ) -> Receipts:
         """Return the same receipts as the scope of `memory` sees them."""
         return Receipts(
             memory,
             sources=self._sources,
             root=root,
             workspace=workspace,
+            folder=folder,
             writer=self._writer.for_reader(memory.data.project_reader),
         )
 
@@ -338,15 +344,17 @@ class Receipts:
         return records
 
     def _code_records(self, receipt: Receipt) -> dict[tuple[str, str], Record]:
-        if self._workspace is None or not any(entry.id.startswith(CODE_ID_PREFIXES) for entry in receipt.candidates):
+        has_files = self._workspace is not None or self._folder is not None
+        if not has_files or not any(entry.id.startswith(CODE_ID_PREFIXES) for entry in receipt.candidates):
             return {}
         profile, scope, task_id = receipt.profile, receipt.narrow_scope(self._data.scope), receipt.request.task
         requests = requests_of(profile, self._sources)
-        with open_snapshot(profile, self._sources, self._workspace) as (code, _), self._data.reader(scope) as reader:
+        with self._data.reader(scope) as reader:
             task = reader.get([task_id]).get(task_id) if task_id else None
             request = receipt.request.as_request(scope, task)
             signals = extract_signals(request, reader.entities_by_name)
-            context = SourceContext(request, signals, profile, reader, self._root, code)
-            sources = [(self._sources[name], group) for name, group in requests.items() if self._sources[name].reads_code]
-            found = [each for source, group in sources for each in candidates_of(source, group, context)]
+            readers = [(self._sources[name], group) for name, group in requests.items() if self._sources[name].reads_code]
+            with open_snapshot(request, profile, self._sources, self._workspace, self._folder) as code:
+                context = SourceContext(request, signals, profile, reader, self._root, code.snapshot, folder=code.folder)
+                found = [each for source, group in readers for each in candidates_of(source, group, context)]
         return {(candidate.source, candidate.record.id): candidate.record for candidate in found}
