@@ -469,7 +469,7 @@ class Engine:
         return f"## {kind_of(record.kind).heading}\n{self._data.render(record)}"
 
     def check(self, action: str, *, dry_run: bool = False) -> list[CensorMatch]:
-        """Return the censors that a planned action violates, blocks first. A dry run does not count them."""
+        """Return the censors and instructions that a planned action violates, blocks first; a dry run counts nothing."""
         return self._memory.check(action, dry_run=dry_run)
 
     # --- explaining and feedback -------------------------------------------------------------------------------
