@@ -229,7 +229,7 @@ class Engine:
             if event is not None:
                 self.add("event", event)
             context = self.context(query, **options)
-            self.receipts.add_notes(context.id, Notes(turns=1))
+            self.receipts.add_notes(context.id, Notes(turns=1), agent=context.run.request.scope.agent)
             return Refresh(context, "first", "there is no previous context", 0.0)
         before = self.receipts.get(previous)
         scope = before.narrow_scope(self.scope)
@@ -252,10 +252,11 @@ class Engine:
                 plan = self._shared.pipeline.with_budget(plan, left)
             fresh = self._run_in_least_budget(plan, reader, warnings, began) if reason else None
         if fresh is None:
-            self.receipts.add_notes(before.id, Notes(turns=1))
+            self.receipts.add_notes(before.id, Notes(turns=1), agent=before.request.scope.agent)
             return Refresh(None, "", detail, match)
         self._record(fresh)
-        self.receipts.add_notes(fresh.id, Notes(turns=1, refresh=RefreshNote(reason, before.id)))
+        notes = Notes(turns=1, refresh=RefreshNote(reason, before.id))
+        self.receipts.add_notes(fresh.id, notes, agent=fresh.run.request.scope.agent)
         return Refresh(fresh, reason, detail, match)
 
     def _run_in_least_budget(self, plan: Plan, reader: Reader, warnings: Sequence[str], began: float) -> Context:
