@@ -30,6 +30,7 @@ SWITCHED_OFF = "none"
 """Setting that switches an embedder or a language model off."""
 
 if TYPE_CHECKING:
+    from foveate.code.plain_folder import PlainFolder
     from foveate.code.snapshot import Workspace
     from foveate.text.embed import Embedder
     from foveate.text.summarize import LLM
@@ -142,6 +143,7 @@ def open(
         budget=budget if budget is not None else settings.get("budget"),
         root=None if without_folder else place.root,
         workspace=None if without_folder else _workspace(place, code, allow),
+        folder=None if without_folder else _plain_folder(place, code, allow),
         domains=settings.get("domains"),
         thresholds=Thresholds(**settings.get("lifecycle", {})),
         debug=settings.get("debug_context", False),
@@ -172,10 +174,9 @@ def _place(path: str | Path, store: str | None) -> locations.ProjectLocation:
 
 
 def _workspace(place: locations.ProjectLocation, wanted: bool | None, allow: AllowList | None) -> Workspace | None:
-    code_settings = place.settings.get("code", {})
-    enabled = code_settings.get("enabled") if wanted is None else wanted
-    if enabled is False or not (enabled or place.has_code) or not place.folder.is_dir():
+    if not (_code_enabled(place, wanted) and place.folder.is_dir()):
         return None
+    code_settings = place.settings.get("code", {})
     from foveate.code.index import CodeSettings
     from foveate.code.snapshot import Workspace
     from foveate.code.walk import MAX_FILES  # parser and index: only for those who have code
@@ -187,6 +188,21 @@ def _workspace(place: locations.ProjectLocation, wanted: bool | None, allow: All
         project=place.settings.get("project", {}),
     )
     return Workspace(place.code_root, place.index_file, settings, allow)
+
+
+def _plain_folder(place: locations.ProjectLocation, wanted: bool | None, allow: AllowList | None) -> PlainFolder | None:
+    """Return the folder of a project that nobody has decided to index or not to read; None if its code is read or off."""
+    if _code_enabled(place, wanted) is not None:
+        return None
+    from foveate.code.plain_folder import PlainFolder
+
+    return PlainFolder(place.code_root, allow)
+
+
+def _code_enabled(place: locations.ProjectLocation, wanted: bool | None) -> bool | None:
+    """Return whether the project's files are indexed: by the call, its settings or its files; None if nothing says so."""
+    enabled: bool | None = place.settings.get("code", {}).get("enabled") if wanted is None else wanted
+    return True if enabled is None and place.has_code else enabled
 
 
 def _embedder(chosen: str | Embedder | None) -> Embedder | None:

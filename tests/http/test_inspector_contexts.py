@@ -75,6 +75,11 @@ def test_left_out_says_of_every_candidate_why_and_what_it_lacked(client: TestCli
     number = len(engine.receipts.get(asked).candidates)
     summary = f"{len(room)} of {number} candidates did not fit; the smallest shortfall was {min(room)} tokens"
     assert summary in shown["summary"]
+    engine.add("fact", "Nothing about the question")
+    later = engine.context("Which port does redis run on?", budget=900).id
+    others = engine.receipts.count_not_considered(later)
+    assert others > 0
+    assert f"{others} further record" in document(client, f"/ui/left-out?id={later}")["summary"]
     superseded = next(row for row in shown["left_out"] if row.entry.reason == "superseded")
     assert shown["others"][superseded.entry.detail].title == "Redis runs on port 6380"
 

@@ -85,12 +85,15 @@ def test_floors_are_on_relevance_alone(engine: foveate.Engine) -> None:
     far = engine.add(
         "decision", "Meetings use exponential patience and the room with the large screen by the door"
     ).record.id
-    context = engine.context("Which retries use exponential backoff?")
+    engine.add("decision", "Lunch is at noon", salience=1.0, uses=50, wins=50)
+    strict = {"slots": {"memories": {"min_relevance": 0.4}}}
+    context = engine.context("Which retries use exponential backoff?", overrides=strict)
     reasons = {omission.id: omission.reason for omission in context.left_out}
     assert [item.id for item in context.items] == [near]
     assert reasons == {far: "min_relevance"}
+    assert "Lunch" not in engine.context("Which retries use exponential backoff?").text
     floors = {slot.name: slot.min_relevance for slot in resolve("task-files").slots}
-    assert (floors["code"], floors["memories"]) == (0.5, 0.4)
+    assert (floors["code"], floors["memories"]) == (0.15, 0.02)
 
 
 def test_built_from_nothing_for_each_task(engine: foveate.Engine) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import foveate
+from foveate import NotFound
 from foveate.pipeline.profiles import resolve
 from foveate.receipts.codec import to_json
 from foveate.receipts.metrics import ContextStats, Sizes
@@ -78,6 +79,70 @@ TASK: Mapping[str, Any] = {
     "estimated_time": 4,
     "key": "task-001",
 }
+SHOP: Mapping[str, str] = {
+    "package.json": '{"name": "my-project", "dependencies": {"express": "4"}, "devDependencies": {"vitest": "1"}}',
+    "README.md": "# my-project\n\nMy-project sells garden tools to small shops over an HTTP API.\n",
+    "src/auth/login.ts": """import { findUser } from '../users/user';
+import { signToken } from './token';
+
+/** Log a user in and return a JWT. */
+export async function login(name: string, password: string): Promise<string> {
+  const user = await findUser(name);
+  if (!user || !user.checkPassword(password)) throw new Error('denied');
+  return signToken({ sub: user.id });
+}
+""",
+    "src/auth/token.ts": """/** Sign the claims of a JWT. */
+export function signToken(claims: object): string {
+  return jwt.sign(claims, key);
+}
+
+/** Verify a JWT token and return its claims. */
+export function verifyToken(token: string): object {
+  return jwt.verify(token, key) as object;
+}
+""",
+    "src/auth/middleware.ts": """/** Express middleware that rejects requests without authentication. */
+export function requireAuth(req: any, res: any, next: any) {
+  try { req.user = verifyToken(req.headers.authorization); next(); } catch { res.status(401).end(); }
+}
+""",
+    "src/users/user.ts": "export async function findUser(name: string): Promise<User | null> { return null; }\n",
+    "src/shop/cart.ts": "export class Cart { items: string[] = []; put(item: string) { this.items.push(item); } }\n",
+}
+QUICK_START: Mapping[str, Any] = {
+    "key": "task-001",
+    "name": "Add user authentication",
+    "description": "Implement JWT-based authentication",
+    "files": ["src/auth/login.ts"],
+    "test_criteria": "All auth tests pass",
+    "acceptance_criteria": ["Login works", "Token validation works"],
+    "depends_on": ["src/users/user.ts"],
+    "estimated_time": 4,
+}
+"""The task of 001's Quick Start, in its words."""
+ON_TOPIC = (
+    "A JWT is signed with RS256, so that services verify it without the secret",
+    "Access tokens expire after 15 minutes and refresh tokens after 30 days",
+    "Express middleware reads the bearer token from the Authorization header",
+    "Passwords are hashed with argon2id in the users table",
+    "Login attempts are rate limited for each account, or a whole office is locked out",
+    "Authentication is stateless: there is no session table",
+    "To rotate the signing key of the tokens: add the new key, deploy, remove the old one after a day",
+    "The login endpoint is POST /auth/login and returns 401 on bad credentials",
+    "Validation of input is done with zod schemas, one beside each route",
+)
+OFF_TOPIC = (
+    "Lunch is at noon on the roof terrace",
+    "Invoices are PDF files made by weasyprint",
+    "The staging disk fills up when thumbnails are generated",
+    "The warehouse in Lyon closes at six",
+    "Dashboards are built in Grafana",
+    "Every migration has a down step",
+    "The newsletter goes out on Thursday",
+    "To release: tag, build the image, watch the canary",
+    "The search index was rebuilt in March after the outage",
+)
 ALONE = {"slots": {"files": {"max_items": 2}}}
 """The task's own files and no others: what else is found comes in definitions."""
 
@@ -127,7 +192,7 @@ def test_a_fresh_context_holds_project_task_files_code_and_memories(parcel: fove
 def test_files_of_the_task_come_first_then_those_it_depends_on(parcel: foveate.Engine) -> None:
     """001-14, 001-33, 001-51"""
     shown = ids(parcel.context(task="task-001", code_query="verify JWT claims, signature"), "files")
-    assert shown == ["file:src/parcel/login.py", "file:src/parcel/user.py", "file:src/parcel/tokens.py"]
+    assert shown == ["file:src/parcel/login.py", "file:src/parcel/user.py"]
 
 
 def test_the_code_is_searched_for_what_the_call_says(parcel: foveate.Engine) -> None:
@@ -262,6 +327,84 @@ def test_without_code_to_look_at_the_rest_is_built_and_the_receipt_says_so() -> 
         assert notes["search"] == ""
         (warning,) = blind.receipts.validate(context).warnings
         assert warning.endswith("Left empty: codebase_docs, repo_map, files, code.")
+
+
+def test_the_quick_start_shows_files_code_and_memories() -> None:
+    """001-16, 001-35, 001-51, 001-52, 001-53, 001-86"""
+    with engine(files=SHOP, profile="task-files") as shop:
+        for text in (*ON_TOPIC, *OFF_TOPIC):
+            shop.add("fact", text)
+        shop.tasks.add(**QUICK_START)
+        for options in ({}, {"code_query": "authentication JWT token"}):
+            context = shop.context(task="task-001", budget=100_000, **options)
+            said = parts(context)
+            assert ids(context, "files") == ["file:src/auth/login.ts", "file:src/users/user.ts"]
+            assert {"verifyToken", "signToken", "requireAuth"} <= {id.partition("::")[2] for id in ids(context, "code")}
+            assert "cart.ts" not in said["code"]
+            assert len(ids(context, "memories")) == 5
+            assert not any(text in context.text for text in OFF_TOPIC)
+        everything = {"slots": {"memories": {"max_items": 20}}}
+        wide = shop.context(task="task-001", overrides=everything)
+        assert [text for text in ON_TOPIC if text not in parts(wide)["memories"]] == []
+        assert len(ids(wide, "memories")) == len(ON_TOPIC) == 9
+
+
+def test_the_description_of_a_task_is_searched_for() -> None:
+    """001-28, 001-29"""
+    with engine(profile="task-files") as memory:
+        memory.add("decision", "Webhooks are signed with the key of the shop")
+        memory.tasks.add("Finish the work", key="plain")
+        memory.tasks.add("Finish the work", description="Sign the webhooks", key="described")
+        assert "Webhooks are signed" not in memory.context(task="plain").text
+        assert "Webhooks are signed" in memory.context(task="described").text
+        assert "Webhooks are signed" in memory.context("What is left to do?", task="described").text
+
+
+def test_a_folder_that_is_not_a_repository_gives_the_files_of_a_task_a_map_and_a_warning(tmp_path: Path) -> None:
+    """001-26, 001-101, 001-104, 001-105, 001-106"""
+    files = {name: text for name, text in SHOP.items() if name != "package.json"}
+    with engine(tmp_path, files={**files, ".env": "KEY=secret"}, profile="task-files", code=None) as shop:
+        shop.add("fact", ON_TOPIC[0])
+        shop.tasks.add(**{**QUICK_START, "files": ["src/auth/login.ts", "src/auth/gone.ts", ".env", "../outside.txt"]})
+        context = shop.context(task="task-001")
+        said = parts(context)
+        assert ids(context, "files") == ["file:src/auth/login.ts", "file:src/users/user.ts"]
+        assert SHOP["src/auth/login.ts"].strip() in said["files"]
+        assert "src/auth/ (3 files, 3 ts)" in said["repo_map"]
+        assert f"Name: {tmp_path.name}" in said["codebase_docs"]
+        assert "sells garden tools" in said["codebase_docs"]
+        assert ids(context, "memories") == ["fact_0001"]
+        assert "code" not in said
+        assert ".env" not in said["repo_map"]
+        search_off, *others = context.warnings
+        assert search_off.startswith("Code search is off")
+        assert "`foveate init --code`" in search_off
+        assert others == [
+            "src/auth/gone.ts is not shown: there is no such file.",
+            "../outside.txt is not shown: there is no such file.",
+            ".env is not shown: may hold secrets.",
+        ]
+        replayed = shop.receipts.replay(context)
+        assert (replayed.same, replayed.text) == (True, context.text)
+        assert SHOP["src/auth/login.ts"].strip() in shop.expand("file:src/auth/login.ts")["content"]
+        (tmp_path / "src/auth/login.ts").unlink()
+        with pytest.raises(NotFound):
+            shop.expand("file:src/auth/login.ts")
+    with engine(tmp_path, profile="task-files", code=False, ids=counting_ids()) as blind:
+        context = blind.context(task="task-001")
+        assert (context.warnings, ids(context, "files")) == ((), [])
+
+
+def test_a_folder_without_code_says_nothing_about_code_unless_the_profile_is_for_it(tmp_path: Path) -> None:
+    """001-104"""
+    with engine(tmp_path, files={"notes/monday.txt": "Sunny.\n"}, code=None) as notes:
+        notes.tasks.add("Correct Monday", files=["notes/monday.txt"], key="monday")
+        assert notes.context("What was the weather?").warnings == ()
+        quiet = notes.context(task="monday")
+        assert (quiet.profile, quiet.warnings) == ("task", ())
+        context = notes.context(task="monday", profile="coding")
+        assert "Sunny." in context.text
+        assert context.warnings[0].startswith("Code search is off")
 
 
 def test_without_code_to_parse_a_basic_structure_stands_in() -> None:

@@ -177,7 +177,8 @@ def test_the_sections_hold_the_documents_lines(context: Context) -> None:
 def test_it_is_about_1800_tokens_or_less_at_summary_level(context: Context) -> None:
     """004-101"""
     assert context.tokens == tokens.count_messages(context.messages()) <= 1800
-    assert {item.level for item in context.items} == {"summary"}
+    rules = ("identity", "censors")  # shown in full, D22
+    assert {item.level for item in context.items if item.section not in rules} == {"summary"}
 
 
 def test_a_replay_gives_the_same_bytes_frame_and_focus_included(engine: foveate.Engine) -> None:

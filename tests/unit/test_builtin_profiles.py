@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from foveate import BudgetError
 from foveate.pipeline.profiles import list_profiles, resolve
 from foveate.types import Profile, Slot
+from worlds import open_engine
+
+PROMPTS = [info.name for info in list_profiles() if info.name != "map"]  # a map is no prompt
 
 
 def slots(profile: Profile) -> dict[str, Slot]:
@@ -41,13 +45,38 @@ def test_the_weights_of_the_default_profile_sum_to_1() -> None:
     assert sum(weights.values()) - weights["relevance"] == pytest.approx(0.4)
 
 
-@pytest.mark.parametrize("name", [info.name for info in list_profiles() if info.name != "map"])  # a map is no prompt
+@pytest.mark.parametrize("name", PROMPTS)
 def test_every_profile_says_what_it_is_for_and_keeps_the_rules(name: str) -> None:
     assert next(info.description for info in list_profiles() if info.name == name)
     profile = resolve(name)
     always = {kind for slot in profile.slots if slot.source == "always" and slot.keep for kind in slot.kinds}
     assert {"identity", "censor", "instruction"} <= always
     assert profile.fields == resolve("default").fields
+
+
+IDENTITY = "You are the release engineer. " + "You answer for every deployment, its date and the people who were told. " * 11
+CENSOR = "Never deploy on a Friday. " + "Nobody is there to repair it, and customers wait until Monday. " * 8
+INSTRUCTION = (
+    "Answer in British English. " + "Readers are customers, and they expect the spelling of the printed manual. " * 5
+)
+
+
+@pytest.mark.parametrize("name", PROMPTS)
+def test_every_profile_shows_rules_in_full_or_raises_by_how_much(name: str) -> None:
+    with open_engine() as engine:
+        engine.add("issue", "Customers cannot pay by card", data={"title": "Card payments fail"})
+        engine.add("change", "The diff of the change", data={"title": "Diff"})
+        rules = {"identity": IDENTITY.strip(), "censor": CENSOR.strip(), "instruction": INSTRUCTION.strip()}
+        for kind, text in rules.items():
+            engine.add(kind, text, data={"action": "block"} if kind == "censor" else {})
+        task = engine.tasks.add("Repair card payments")
+        context = engine.context("Repair card payments", profile=name, task=task.id)
+        assert all(text in context.text for text in rules.values())
+        needed = sum(item.tokens for item in context.items if item.kind in rules)
+        with pytest.raises(BudgetError) as raised:
+            engine.context("Repair card payments", profile=name, task=task.id, budget=needed)
+        enough = engine.context("Repair card payments", profile=name, task=task.id, budget=needed + raised.value.short)
+        assert all(text in enough.text for text in rules.values())
 
 
 def test_chat_gives_memories_half_of_the_flexible_room_in_full() -> None:

@@ -50,6 +50,31 @@ def test_the_next_ready_task_is_claimed_until_none_is_left() -> None:
         assert names == ["Settings", "Sessions"]
 
 
+def test_the_contexts_of_claims_keep_their_receipts_and_are_counted() -> None:
+    with open_engine() as engine:
+        engine.add("fact", "The login cookie is not httponly")
+        claims = [engine.tasks.claim(engine.tasks.add(f"Login {n}"), agent=f"coder{n % 2}") for n in range(8)]
+        renewed = engine.tasks.claim(claims[0].task, agent="coder0")
+        engine.tasks.complete(claims[1].task, "done")
+        private = engine.scoped(agent="coder0").context("Which cookie is not httponly?")
+        engine.receipts.flush()
+        for claim in (*claims, renewed):
+            receipt = engine.receipts.get(claim.context_id)
+            assert (receipt.id, receipt.request.scope.agent) == (claim.context.id, claim.agent)
+            assert engine.receipts.replay(claim.context_id).text == claim.context.text
+        engine.feedback(claims[2].context.id, useful=["fact_1"])
+        engine.receipts.flush()
+        assert engine.receipts.get(claims[2].context.id).notes.marks == {"fact_1": "useful"}
+        metrics = engine.receipts.metrics()
+        assert metrics["cold_start_ms"].measured == len({claim.context_id for claim in (*claims, renewed)}) + 1
+        (day,), cut = engine.receipts.metrics_by_day(1)
+        assert (day.contexts, cut) == (metrics["cold_start_ms"].measured, False)
+        with pytest.raises(NotFound):  # what an agent asked by itself is its own
+            engine.receipts.get(private.id)
+        with pytest.raises(NotFound):
+            engine.scoped(agent="coder1").receipts.get(claims[0].context_id)
+
+
 @pytest.mark.parametrize("how", ["complete", "fail", "handoff", "blocked handoff", "block", "reopen", "edit record"])
 def test_no_claim_outlives_the_work_on_its_task(how: str) -> None:
     with open_engine() as engine:

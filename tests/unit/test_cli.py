@@ -527,6 +527,16 @@ def test_show_without_an_id_shows_the_latest_context(asked: dict[str, str]) -> N
     assert {entry["id"] for entry in found["candidates"]} >= {asked["fact"], asked["old"]}
 
 
+def test_show_says_how_many_records_were_never_candidates(asked: dict[str, str]) -> None:
+    assert "1 further record in scope was never a candidate." in ok("show", asked["context"])
+    for n in range(3):
+        ok("add", "fact", f"Lunch on day {n} is soup")
+    ok("context", "Which port does Redis use?")
+    assert "4 further records in scope were never candidates." in ok("show")
+    assert "4 further records in scope were never candidates." in ok("context", "Which port does Redis use?", "--explain")
+    assert document("show")["validation"]["not_considered"] == 4
+
+
 def test_show_full_prints_what_the_model_saw(asked: dict[str, str]) -> None:
     assert run("show", "--full").stdout == document("context", "Which port does Redis use?")["text"]
     assert document("show", "--full")["text"] == run("show", "--full").stdout

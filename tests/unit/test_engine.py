@@ -227,25 +227,29 @@ def test_other_records_are_added_without_a_look_at_the_rules(engine: foveate.Eng
     assert engine.add("fact", "The deploy takes four minutes").warnings == ()
 
 
-def test_rules_step_down_to_micro_lines_before_they_borrow(engine: foveate.Engine) -> None:
-    rules(engine, 24)
-    context = engine.context("anything", budget=4000)
-    levels = [item.level for item in context.items]
-    assert len(levels) == 24
-    assert levels == sorted(levels, key=("full", "summary", "micro").index)
-    assert levels[-1] == "micro"
-    slot = next(slot for slot in context.budget.slots if slot.name == "rules")
-    assert (slot.used <= 600, slot.borrowed) == (True, 0)
-
-
-def test_then_they_take_room_from_others_and_say_so(engine: foveate.Engine) -> None:
+def test_rules_are_shown_in_full_take_room_from_others_and_say_so(engine: foveate.Engine) -> None:
     rules(engine, 60)
     context = engine.context("anything", budget=4000)
-    assert [item.level for item in context.items] == ["micro"] * 60
+    assert [item.level for item in context.items] == ["full"] * 60
     slot = next(slot for slot in context.budget.slots if slot.name == "rules")
+    assert slot.borrowed > 0
     assert context.warnings == (
         f"Slot 'rules' needs more than its {slot.base} tokens and took {slot.borrowed} from other slots.",
     )
+
+
+def test_a_slot_that_asks_for_less_does_not_shorten_a_rule(engine: foveate.Engine) -> None:
+    rule = f"Never restart the database. {'Customers lose their open carts when it goes down. ' * 30}".strip()
+    engine.add("censor", rule, data={"action": "block"})
+    engine.add("fact", f"The database holds carts. {'Carts are kept for thirty days and then deleted. ' * 30}")
+    micro = {name: {"level": "micro", "max_level": "micro"} for name in ("rules", "facts")}
+    context = engine.context("database", overrides={"slots": micro})
+    assert {item.section: item.level for item in context.items} == {"rules": "full", "facts": "micro"}
+    assert rule in context.text
+    searched = {"slots": {"rules": {"source": "given", "keep": False, "share": 1}}}
+    context = engine.context("database", extra={"rules": {"kind": "censor", "text": rule}}, budget=100, overrides=searched)
+    lost = next(lost for lost in context.left_out if lost.section == "rules")
+    assert (lost.kind, lost.reason) == ("censor", "budget")
 
 
 def test_and_when_even_that_does_not_fit_the_error_says_by_how_much(engine: foveate.Engine) -> None:

@@ -157,6 +157,19 @@ def test_relevance_is_the_mean_of_what_was_found_for_the_question(engine: foveat
     assert metric.holds is (mean > 0.6)
 
 
+def test_what_no_search_found_does_not_count_as_relevant(engine: foveate.Engine) -> None:
+    """004-135: the frame, the current focus and given texts have a relevance of 1 that says nothing about the query."""
+    engine.tasks.push("Tune the cache")
+    engine.add("note", "Is the nonce signed?", tags=["thread"])
+    context = engine.context(ASK, profile="assistant", frame="decision", extra={"frame": ["Weigh the costs"]}, now=NOW)
+    sections = {item.section for item in context.items}
+    assert {"frame", "working", "facts"} <= sections
+    found = [item.relevance for item in context.items if item.section == "facts"]
+    (summary,) = engine.receipts.list()
+    assert summary.relevance == pytest.approx(sum(found) / len(found), abs=1e-6)
+    assert summary.relevance < sum(item.relevance for item in context.items) / len(context.items)
+
+
 def test_utilisation_holds_between_a_half_and_nine_tenths(engine: foveate.Engine) -> None:
     """004-136"""
     contexts = [engine.context(ASK, frame="none", budget=4000, now=NOW + n) for n in range(10)]

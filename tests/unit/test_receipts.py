@@ -51,6 +51,31 @@ def test_only_its_own_user_and_agent_can_read_a_receipt(engine: foveate.Engine, 
     assert engine.scoped(**owner).receipts.get().id == context.id
 
 
+# --- records that were never candidates ------------------------------------------------------------------------------
+
+
+def test_the_records_in_scope_that_were_never_candidates_are_counted() -> None:
+    clock = testing.FixedClock(NOW)
+    with open_engine(clock=clock) as engine:
+        engine.add("instruction", "Answer in English")
+        engine.add("fact", "The deploy takes four minutes")
+        for n in range(7):
+            engine.add("fact", f"Lunch on day {n} is soup number {n}")
+        retired = engine.add("fact", "Lunch was at eleven").record.id
+        engine.edit(retired, status="retired")
+        engine.add("fact", "Lunch of another user", user="ada")
+        engine.add("scratch", "Lunch of another task", task="t1")
+        context = engine.context("How long does a deploy take?")
+        assert len(context.receipt.candidates) == 2
+        assert engine.receipts.count_not_considered(context) == 7
+        clock.tick()
+        engine.add("fact", "Lunch was moved afterwards")
+        assert engine.receipts.count_not_considered(context.id) == 7
+        assert engine.receipts.validate(context).not_considered == 7
+        for_ada = engine.context("How long does a deploy take?", user="ada")
+        assert engine.scoped(user="ada").receipts.count_not_considered(for_ada) == 9
+
+
 # --- lines ---------------------------------------------------------------------------------------------------------
 
 

@@ -25,7 +25,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "More": {
         "undo": ("memory", "Undo the last change to a record and its effects on other records."),
         "link": ("memory", "Link two records by id, or two entities by name."),
-        "check": ("memory", "Check a planned action against the censors."),
+        "check": ("memory", "Check a planned action against censors and instructions."),
         "feedback": ("contexts", "Report how useful a context or single records were."),
         "log": ("contexts", "List past contexts, newest first."),
     },

@@ -76,7 +76,8 @@ def context(
         found = engine.context(text, dry_run=dry_run, **options)
         _print_context(call, found, messages, computed)
         if explain and not (call.as_json or messages or computed):
-            print_lines([[], *receipt_text.explain(engine.receipts.get(found), found.counter, width())])
+            not_considered = engine.receipts.count_not_considered(found)
+            print_lines([[], *receipt_text.explain(engine.receipts.get(found), found.counter, width(), not_considered)])
     if call.as_json:
         return
     if not found.text.strip():

@@ -343,9 +343,9 @@ def link(call: Call, source: str, name: str, target: str, weight: float, create:
 @click.option("--dry-run", is_flag=True, help="Do not count the matches.")
 @pass_call
 def check(call: Call, text: str, dry_run: bool) -> int:
-    """Check a planned action against the censors.
+    """Check a planned action against censors and instructions.
 
-    TEXT `-` reads stdin. Prints each censor that the action violates, blocks first. Exits with 1 if a block is violated,
+    TEXT `-` reads stdin. Prints each rule that the action violates, blocks first. Exits with 1 if a block is violated,
     and with 0 if nothing or only a warning is.
     """
     with call.open() as engine:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from foveate.cli.render import Line, Piece, supports_utf8, table, text_line, title
+from foveate.receipts.parts import never_candidates
 from foveate.types import Budget, Signals, SlotBudget
 
 if TYPE_CHECKING:
@@ -25,8 +26,11 @@ SCORE_COLUMNS = 12
 """Columns of the bar of an item's score. The words of seven features then fit on two lines of 80 columns."""
 
 
-def explain(receipt: Receipt, counter: str, columns: int) -> list[Line]:
-    """Return where the tokens of a context went, and why each item is in it or not."""
+def explain(receipt: Receipt, counter: str, columns: int, not_considered: int) -> list[Line]:
+    """Return where the tokens of a context went, and why each item is in it or not.
+
+    `not_considered` is the number of records in its scope that were never candidates.
+    """
     weights = receipt.profile.weights
     order = {slot.name: n for n, slot in enumerate(receipt.budget.slots)}
     kept = sorted(receipt.items, key=lambda entry: (order[entry.slot], entry.rank))
@@ -36,6 +40,7 @@ def explain(receipt: Receipt, counter: str, columns: int) -> list[Line]:
     lines += [line for entry in kept for line in _kept(entry, weights, most, columns)]
     lines += [[], title(f"Left out ({len(left_out)})")]
     lines += [line for entry in left_out for line in _left_out(entry)]
+    lines += [text_line(f"  {never_candidates(not_considered)}")] if not_considered else []
     return lines
 
 

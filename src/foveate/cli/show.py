@@ -155,7 +155,7 @@ def _show_context(call: Call, engine: Engine, receipt: Receipt, full: bool) -> N
     counter = receipt.request.counter or engine.store.data.rules.counter
     lines = [
         *pairs([("query", " ".join(receipt.request.query.split())), ("computed", iso(receipt.created))]),
-        *receipt_text.explain(receipt, counter, width()),
+        *receipt_text.explain(receipt, counter, width(), validation.not_considered),
     ]
     for heading, texts in (("Warnings", validation.warnings), ("Suggestions", validation.suggestions)):
         lines += [[], title(heading), *map(text_line, texts)] if texts else []

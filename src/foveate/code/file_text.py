@@ -28,6 +28,15 @@ from foveate.code.model import Exclusion
 from foveate.text.redact import AllowList, RedactionResult, load_rules, redact
 from foveate.text.sanitize import strip_invisible
 
+_PLACE = re.compile(r"(?::\d+){1,2}$")
+"""`cart.py:40:3`: a place in a file."""
+
+
+def path_spellings(path: str) -> tuple[str, str]:
+    """Return a path as it may be written in an index: as it is, and without the place in the file that it ends with."""
+    bare = path.removeprefix("./")
+    return bare, _PLACE.sub("", bare)
+
 
 @dataclass(frozen=True, slots=True)
 class FileText:

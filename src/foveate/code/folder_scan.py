@@ -43,14 +43,16 @@ class FolderScan:
     """Paths with the reasons why they are excluded. The scan adds to it."""
     notes: list[str]
     include_matcher: Matcher | None
+    max_depth: float = inf
+    max_files: int = MAX_SCANNED_FILES
 
     def paths(self, prefix: str) -> list[str]:
         """Return the paths of all files that no rule ignores."""
         paths: list[str] = []
         queue = [(prefix, _add_gitignore((), prefix, f"{self.base}/{prefix}.git/info/exclude"), False)]
         for folder, rules, only_included in queue:  # grows while it is read
-            if len(paths) > MAX_SCANNED_FILES:
-                self.notes.append(f"More than {MAX_SCANNED_FILES:,} files: the walk ended before {printable(folder)}.")
+            if len(paths) > self.max_files:
+                self.notes.append(f"More than {self.max_files:,} files: the walk ended before {printable(folder)}.")
                 break
             entries = self._entries(folder)
             names = {entry.name for entry in entries}
@@ -64,7 +66,8 @@ class FolderScan:
                 if entry.is_dir(follow_symlinks=False):
                     is_excluded = only_included or self._is_dir_excluded(path, entry.name, names, rules)
                     # With `include`, excluded folders are read as well: an included file can be anywhere.
-                    if entry.name not in _VCS_DIRS and (self.include_matcher or not is_excluded):
+                    is_read = entry.name not in _VCS_DIRS and path.count("/") + 1 < self.max_depth
+                    if is_read and (self.include_matcher or not is_excluded):
                         queue.append((f"{path}/", rules, is_excluded))
                     continue
                 is_ignored = only_included or _is_ignored(rules, path, entry.name, "")

@@ -7,7 +7,6 @@ of a call sees the same code: the same hits, the same definitions, and only file
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from hashlib import blake2b
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from foveate.code import query
 from foveate.code.cache import IndexedFile
-from foveate.code.file_text import FileText
+from foveate.code.file_text import FileText, path_spellings
 from foveate.code.index import CodeIndex, CodeSettings
 from foveate.code.index_reader import IndexReader
 from foveate.code.indexing import IndexUpdate, Progress
@@ -34,9 +33,6 @@ DOCS_VERSION = 2
 
 MAX_FILE_HITS, MAX_DEFINITION_HITS = 50, 100
 """Results of one search."""
-
-_LINE = re.compile(r"(?::\d+){1,2}$")
-"""`cart.py:40:3`: a place in a file."""
 
 MAX_WALK_AGE_S = 1.0
 """Calls within this time of the last walk look for changed files only, not for new ones: several contexts of one turn share
@@ -167,7 +163,7 @@ class CodeSnapshot:
     def resolve_path(self, path: str) -> str | None:
         """Return the indexed file that a path means: as written, else the only one that ends with it."""
         by_path = self.index.file_table().by_path
-        for bare in (path.removeprefix("./"), _LINE.sub("", path.removeprefix("./"))):
+        for bare in path_spellings(path):
             matches = [bare] if bare in by_path else [known for known in by_path if known.endswith(f"/{bare}")]
             if len(matches) == 1:
                 return matches[0]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from foveate.clock import Clock, Ids, When, new_id, now, parse_time
 from foveate.code.records import CODE_ID_PREFIXES
 from foveate.engine.session_monitor import SessionMonitor
-from foveate.errors import BudgetError, InputError
+from foveate.errors import BudgetError, InputError, NotFound
 from foveate.memory.memory import Memory
 from foveate.memory.messages import RememberResult, convert_messages, remember
 from foveate.memory.relations import relate
@@ -56,6 +56,7 @@ from foveate.tasks.task import with_task_id
 from foveate.types import LAST, Change, Filters, Item, Link, Message, Record, Request, Scope
 
 if TYPE_CHECKING:
+    from foveate.code.plain_folder import PlainFolder
     from foveate.code.snapshot import Workspace
     from foveate.engine.code import Code
     from foveate.engine.inbox import Inbox
@@ -104,6 +105,7 @@ class Engine:
         budget: int | None = None,
         root: Path | None = None,
         workspace: Workspace | None = None,
+        folder: PlainFolder | None = None,
         domains: Mapping[str, Sequence[str]] | None = None,
         thresholds: Thresholds = DEFAULT_THRESHOLDS,
         debug: bool = False,
@@ -131,7 +133,7 @@ class Engine:
         defaults = Defaults(profile, budget, workspace is not None)
         self._shared = SharedParts(pipeline, defaults, Cache(cache_seconds), llm, debug, SessionMonitor())
         self._is_view = False
-        self._compose(data, thresholds, root, workspace)
+        self._compose(data, thresholds, root, workspace, folder)
 
     def _compose(
         self,
@@ -139,18 +141,20 @@ class Engine:
         thresholds: Thresholds,
         root: Path | None,
         workspace: Workspace | None,
+        folder: PlainFolder | None,
         receipts: Receipts | None = None,
     ) -> None:
         """Build the parts of this engine for one scope."""
         data = data.with_scope(with_task_id(data, data.scope))
         self._data = data
         self._workspace = workspace
+        self._folder = folder
         self._memory = Memory(data, thresholds=thresholds, scrub=codec.scrub)
         if receipts is None:
             sources = self._shared.pipeline.sources
-            self.receipts = Receipts(self._memory, sources=sources, root=root, workspace=workspace)
+            self.receipts = Receipts(self._memory, sources=sources, root=root, workspace=workspace, folder=folder)
         else:
-            self.receipts = receipts.for_scope(self._memory, root, workspace)
+            self.receipts = receipts.for_scope(self._memory, root, workspace, folder)
         self._root = root
 
     # The namespaces are imported on first use. A process that computes one context needs none of them, and importing them
@@ -230,7 +234,7 @@ class Engine:
             if event is not None:
                 self.add("event", event)
             context = self.context(query, **options)
-            self.receipts.add_notes(context.id, Notes(turns=1))
+            self.receipts.add_notes(context.id, Notes(turns=1), agent=context.run.request.scope.agent)
             return Refresh(context, "first", "there is no previous context", 0.0)
         before = self.receipts.get(previous)
         scope = before.narrow_scope(self.scope)
@@ -253,10 +257,11 @@ class Engine:
                 plan = self._shared.pipeline.with_budget(plan, left)
             fresh = self._run_in_least_budget(plan, reader, warnings, began) if reason else None
         if fresh is None:
-            self.receipts.add_notes(before.id, Notes(turns=1))
+            self.receipts.add_notes(before.id, Notes(turns=1), agent=before.request.scope.agent)
             return Refresh(None, "", detail, match)
         self._record(fresh)
-        self.receipts.add_notes(fresh.id, Notes(turns=1, refresh=RefreshNote(reason, before.id)))
+        notes = Notes(turns=1, refresh=RefreshNote(reason, before.id))
+        self.receipts.add_notes(fresh.id, notes, agent=fresh.run.request.scope.agent)
         return Refresh(fresh, reason, detail, match)
 
     def _run_in_least_budget(self, plan: Plan, reader: Reader, warnings: Sequence[str], began: float) -> Context:
@@ -291,13 +296,13 @@ class Engine:
 
     def _run_plan(self, plan: Plan, reader: Reader, warnings: Sequence[str], began: float) -> Context:
         pipeline, cache = self._shared.pipeline, self._shared.cache
-        with open_snapshot(plan.profile, pipeline.sources, self._workspace) as (code, unavailable):
-            if not cache.enabled:
-                return context_of(pipeline.run(plan, reader, code, unavailable, warnings, began))
-            key = cache_key(plan, reader.revision, code.generation if code else "")
+        with open_snapshot(plan.request, plan.profile, pipeline.sources, self._workspace, self._folder) as code:
+            if not cache.enabled or code.folder is not None:  # a folder without an index has no generation
+                return context_of(pipeline.run(plan, reader, code, warnings, began))
+            key = cache_key(plan, reader.revision, code.snapshot.generation if code.snapshot else "")
             context = cache.get(key)
             if context is None:
-                context = context_of(pipeline.run(plan, reader, code, unavailable, warnings, began))
+                context = context_of(pipeline.run(plan, reader, code, warnings, began))
                 cache.put(key, plan.request.now, context)
             return context
 
@@ -448,6 +453,13 @@ class Engine:
         return {"role": "user", "content": text}
 
     def _full_text(self, id: str) -> str:
+        if id.startswith("file:") and self._folder is not None:
+            from foveate.pipeline.sources.files import plain_file_record
+
+            file = plain_file_record(id.removeprefix("file:"), self._folder.snapshot(), self.scope)
+            if file is None:
+                raise NotFound(f"No file {id.removeprefix('file:')!r} that may be shown.")
+            return self._data.render(file)
         if id.startswith(CODE_ID_PREFIXES):
             from foveate.pipeline.sources.code import record_by_id  # loads the parser
 
@@ -464,7 +476,7 @@ class Engine:
         return f"## {kind_of(record.kind).heading}\n{self._data.render(record)}"
 
     def check(self, action: str, *, dry_run: bool = False) -> list[CensorMatch]:
-        """Return the censors that a planned action violates, blocks first. A dry run does not count them."""
+        """Return the censors and instructions that a planned action violates, blocks first; a dry run counts nothing."""
         return self._memory.check(action, dry_run=dry_run)
 
     # --- explaining and feedback -------------------------------------------------------------------------------
@@ -525,7 +537,7 @@ class Engine:
         same_project = scope.project == self.scope.project
         other = object.__new__(Engine)
         root = self._root if same_project else None
-        workspace = self._workspace if same_project and code else None
+        workspace, folder = (self._workspace, self._folder) if same_project and code else (None, None)
         other._shared = replace(
             self._shared,
             pipeline=replace(self._shared.pipeline, root=root),
@@ -533,7 +545,7 @@ class Engine:
         )
         other._is_view = True
         data = replace(self._data, scope=scope, personal=self._data.personal if personal else None)
-        other._compose(data, self._memory.thresholds, root, workspace, self.receipts)
+        other._compose(data, self._memory.thresholds, root, workspace, folder, self.receipts)
         if self._on_view is not None:
             self._on_view(other)
         return other

@@ -16,6 +16,7 @@ from foveate.options import WHO, Who, refuse_text, refuse_unknown, scope_of
 from foveate.pipeline import profiles
 from foveate.pipeline.sources.standing import applies_always
 from foveate.receipts.history import Receipts
+from foveate.records.kinds import kind_of
 from foveate.records.lifecycle import Step, Thresholds
 from foveate.store.protocol import EmbeddingNamespace, Health
 from foveate.store.retry import retry_interrupted
@@ -171,12 +172,12 @@ class StoreTools:
                 if slot.source != "always" or slot.tokens is None:
                     continue
                 rules = [r for r in reader.always_on(slot.kinds, pinned=slot.pinned_only) if applies_always(r, profile)]
-                needed = sum((record.tokens or {}).get(slot.level, 0) for record in rules)
+                needed = sum((r.tokens or {}).get("full" if kind_of(r.kind).is_rule else slot.level, 0) for r in rules)
                 if needed > slot.tokens:
                     warnings.append(
-                        f"Slot {slot.name!r} has {slot.tokens} tokens and its records need {needed}: they are shortened to "
-                        f"micro lines and then take tokens from other slots. Retire or shorten some, or raise "
-                        f"slots.{slot.name}.tokens."
+                        f"Slot {slot.name!r} has {slot.tokens} tokens and its records need {needed}: rules are shown in "
+                        f"full and take tokens from other slots; other records are shortened first. Retire or shorten some, "
+                        f"or raise slots.{slot.name}.tokens."
                     )
         return warnings
 

@@ -15,9 +15,10 @@ from foveate.options import RECORD_COLUMNS, RECORD_FIELDS, RecordColumns, Record
 from foveate.records import lifecycle
 from foveate.records import make as records
 from foveate.records.corrections import corrects
+from foveate.records.instructions import match_rule
 from foveate.records.kinds import CONFLICTS_WITH, HANDOFF_OF, LEARNED_FROM, PROMOTED_FROM, data_problems, kind_of
 from foveate.records.merge import is_later_write
-from foveate.records.triggers import CensorMatch, match_censor
+from foveate.records.triggers import CensorMatch
 from foveate.store.protocol import AddResult, ForgetResult, Hit, Query, Reader, Scrub, SearchGroup
 from foveate.store.retry import retry_interrupted
 from foveate.store.scoped import ScopedStore
@@ -350,14 +351,18 @@ class Memory:
             return reader.page(limit, filters or Filters(), status=status, after=after)
 
     def check(self, text: str, *, dry_run: bool = False) -> list[CensorMatch]:
-        """Return the valid censors that a planned action violates, blocks first. A dry run does not count them."""
+        """Return the valid censors and instructions that a planned action violates, blocks first.
+
+        An instruction is a warning. A dry run does not count the censors.
+        """
         if not isinstance(text, str) or not text.strip():
             raise InputError("The action to check is empty. Describe what is planned.")
         now = self.data.clock()
         with self.data.reader() as reader:
-            valid = [censor for censor in reader.always_on(("censor",)) if not lifecycle.invalidity(censor, now)]
-        matches = [match for censor in valid if (match := match_censor(censor, text))]
-        for match in () if dry_run else matches:
+            rules = reader.always_on(("censor", "instruction"))
+            valid = [rule for rule in rules if not lifecycle.invalidity(rule, now)]
+        matches = [match for rule in valid if (match := match_rule(rule, text))]
+        for match in () if dry_run else (match for match in matches if match.censor.kind == "censor"):
             self._change(match.censor.id, "trip", lambda record, now: replace(record, uses=record.uses + 1, updated=now))
         return sorted(matches, key=lambda match: match.action != "block")
 

@@ -97,7 +97,7 @@ def hits(query: str, found: Iterable[Hit], unknown: str = "") -> dict[str, Any]:
 
 
 def check(matches: Iterable[CensorMatch]) -> dict[str, Any]:
-    """Return the censors that a planned action violates."""
+    """Return the censors and instructions that a planned action violates."""
     found = list(matches)
     return {"blocked": any(match.action == "block" for match in found), "matches": found}
 

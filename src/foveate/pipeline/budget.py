@@ -1,7 +1,7 @@
 """Allocate the tokens of a budget to the slots of a profile. Pure arithmetic.
 
 1. `keep` slots get their base size. If all of them together do not fit, they step down to their shortest items. They take
-   tokens of other slots only if even those do not fit into their base size.
+   tokens of other slots only if even those do not fit into their base size. Rules have one length: their whole text.
 2. Slots with a fixed size get at most that. 3. Slots with a share divide the rest: each gets enough for its best item, then
    its share. The rest goes to the slots that can use it.
 

@@ -141,13 +141,16 @@ def replace_unencodable(text: str) -> str:
 
 
 def _code_query(query: str, task: Record | None, code_query: str | None) -> str | None:
-    """Return the text for the code search: that of the call, else the task with its description; None for the query."""
+    """Return the text for the code search: that of the call, else the query with the task's description.
+
+    None stands for the query, which is the text of the task, with its description, if the call has none.
+    """
     if code_query:
         return clean_query(code_query, "code_query")
     description = str(task.data.get("description") or "") if task else ""
-    if code_query is not None or task is None or not description:
+    if code_query is not None or not query or not description:
         return code_query
-    return "\n".join(dict.fromkeys((query or task_text(task), description)))[:MAX_QUERY_CHARS]
+    return "\n".join(dict.fromkeys((query, description)))[:MAX_QUERY_CHARS]
 
 
 def _check_kinds(filters: Filters) -> Filters:

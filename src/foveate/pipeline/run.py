@@ -13,7 +13,6 @@ from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
 
 from foveate.errors import InputError, ProfileError, near
 from foveate.pipeline import profiles, request_summary
@@ -25,6 +24,7 @@ from foveate.pipeline.relevance import estimate, within_reach
 from foveate.pipeline.scoring import score
 from foveate.pipeline.signals import extract_signals
 from foveate.pipeline.sources import GatherResult, Source, SourceContext, SourceReport, gather
+from foveate.pipeline.sources.code_snapshot import OpenCode
 from foveate.records import fence
 from foveate.records.lifecycle import DEFAULT_THRESHOLDS, Thresholds
 from foveate.records.render import title_of
@@ -32,9 +32,6 @@ from foveate.store.protocol import Reader
 from foveate.tasks.task import open_dependencies, state_of
 from foveate.text import tokens
 from foveate.types import CONTEXT_PREFIX, Budget, Candidate, LeftOut, Prefix, Profile, Request, Section, Signals
-
-if TYPE_CHECKING:
-    from foveate.code.snapshot import CodeSnapshot
 
 Vector = Sequence[float]
 
@@ -103,14 +100,13 @@ class Pipeline:
         self,
         plan: Plan,
         reader: Reader,
-        code: CodeSnapshot | None,
-        code_unavailable: str,
+        code: OpenCode,
         warnings: Sequence[str],
         start_time: float,
     ) -> Run:
-        """Compute the context of a plan. `code_unavailable` is the reason if a source needs code and there is none."""
+        """Compute the context of a plan."""
         request, signals, profile = plan.request, plan.signals, plan.profile
-        context = SourceContext(request, signals, profile, reader, self.root, code, code_unavailable)
+        context = SourceContext(request, signals, profile, reader, self.root, code.snapshot, code.unavailable, code.folder)
         gathered = gather(self.sources, context, count_pools=self.count_pools)
         _raise_if_required(profile, gathered)
         found = within_reach(estimate(gathered.candidates, signals, request.query), profile)
@@ -132,7 +128,7 @@ class Pipeline:
                 *warnings,
                 *_unfinished_dependencies(request, reader),
                 *_missing_vectors(signals, reader),
-                *(code.notes if code else ()),
+                *code.notes,
                 *_failed_sources(gathered),
                 *_oversized_slots(filled, profile),
             ),

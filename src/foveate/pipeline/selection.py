@@ -206,7 +206,9 @@ def fit(
 
 
 def levels_of(candidate: Candidate, longest: Level) -> list[Level]:
-    """Return the levels that a candidate has, from `longest` to the shortest."""
+    """Return the levels that a candidate has, from `longest` to the shortest. A rule is always shown in full."""
+    if kind_of(candidate.record.kind).is_rule:
+        return ["full"]
     return [level for level in LEVELS[LEVELS.index(longest) :] if level in candidate.tokens]
 
 

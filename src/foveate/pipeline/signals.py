@@ -128,8 +128,8 @@ def _words(text: str, paths: Sequence[str]) -> list[str]:
 
 
 def task_text(task: Record) -> str:
-    """Return the objective and the acceptance criteria of a task as one text."""
-    return " ".join((task.text, *criteria_of(task)))
+    """Return the objective, the description and the acceptance criteria of a task as one text."""
+    return " ".join(filter(None, (task.text, str(task.data.get("description") or ""), *criteria_of(task))))
 
 
 def domains_of(keywords: Iterable[str], domains: Mapping[str, Sequence[str]]) -> tuple[str, ...]:

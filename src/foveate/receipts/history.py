@@ -6,7 +6,7 @@ read again from their files and services, and count as missing if they have chan
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,15 +21,19 @@ from foveate.pipeline.signals import extract_signals
 from foveate.pipeline.sources import Source, SourceContext
 from foveate.pipeline.sources.code_snapshot import open_snapshot
 from foveate.pipeline.sources.gather import candidates_of, requests_of
+from foveate.pipeline.sources.parts import stored_id
 from foveate.receipts.context import Context
 from foveate.receipts.parts import Notes
 from foveate.receipts.receipt import Receipt
 from foveate.receipts.summary import ReceiptSummary
 from foveate.receipts.writer import ReceiptWriter
+from foveate.records.kinds import kind_of
 from foveate.store.retry import retry_interrupted
+from foveate.tasks.claims import claimed_tasks
 from foveate.types import LAST, Filters, Item, Record
 
 if TYPE_CHECKING:
+    from foveate.code.plain_folder import PlainFolder
     from foveate.code.snapshot import Workspace
     from foveate.receipts.diff import Diff
     from foveate.receipts.feedback import Feedback, Mark
@@ -56,6 +60,7 @@ class Receipts:
         sources: Mapping[str, Source],
         root: Path | None = None,
         workspace: Workspace | None = None,
+        folder: PlainFolder | None = None,
         writer: ReceiptWriter | None = None,
     ) -> None:
         self._memory = memory
@@ -63,15 +68,19 @@ class Receipts:
         self._sources = sources
         self._root = root
         self._workspace = workspace
+        self._folder = folder
         self._writer = writer or ReceiptWriter(self._data.store, self._data.project_reader)
 
-    def for_scope(self, memory: Memory, root: Path | None, workspace: Workspace | None) -> Receipts:
+    def for_scope(
+        self, memory: Memory, root: Path | None, workspace: Workspace | None, folder: PlainFolder | None
+    ) -> Receipts:
         """Return the same receipts as the scope of `memory` sees them."""
         return Receipts(
             memory,
             sources=self._sources,
             root=root,
             workspace=workspace,
+            folder=folder,
             writer=self._writer.for_reader(memory.data.project_reader),
         )
 
@@ -89,7 +98,7 @@ class Receipts:
             return self._writer.latest()
         if not isinstance(context, str):
             raise InputError(f"A context is named by its id, by 'last' or by itself, got {context!r:.80}.")
-        receipt = self._writer.find(context)
+        receipt = self._writer.find(context) or self._find_claimed(context)
         if receipt is None:
             raise NotFound(
                 f"No receipt {context!r} in this scope. Receipts expire; `foveate log` lists those that are stored."
@@ -107,10 +116,7 @@ class Receipts:
     ) -> Sequence[ReceiptSummary]:
         """List past contexts, newest first. `after` is (created, id) of the last one of the previous page."""
         check_limit(limit)
-        if agent is None:
-            return self._writer.summaries(limit, after, session)
-        data = self._data.with_scope(replace(self._data.scope, agent=agent))
-        return self._writer.for_reader(data.project_reader).summaries(limit, after, session)
+        return self._writer_of(agent).summaries(limit, after, session)
 
     @retry_interrupted
     def agents(self) -> Sequence[str]:
@@ -118,6 +124,34 @@ class Receipts:
         self.flush()
         with self._data.project_reader() as reader:
             return reader.receipt_agents()
+
+    def _writer_of(self, agent: str | None) -> ReceiptWriter:
+        """Return the receipts as this scope sees them for an agent."""
+        if agent is None or agent == self._data.scope.agent:
+            return self._writer
+        data = self._data.with_scope(replace(self._data.scope, agent=agent))
+        return self._writer.for_reader(data.project_reader)
+
+    def _find_claimed(self, context: str) -> Receipt | None:
+        """Return the receipt of a context that an agent got with its claim on a task.
+
+        Whoever assigns tasks, from a scope without an agent, may read what the agents started with. Other receipts of an
+        agent are its own.
+        """
+        if self._data.scope.agent is not None:
+            return None
+        with self._data.project_reader() as reader:
+            claimed = claimed_tasks(reader)
+        for agent, tasks in claimed.items():
+            receipt = self._writer_of(agent).find(context)
+            if receipt is not None and receipt.request.task in tasks:
+                return receipt
+        return None
+
+    def _writers_of_agents(self) -> Iterator[ReceiptWriter]:
+        """Yield the receipts of each agent, if the scope names none. They are counted; their texts are the agents' own."""
+        if self._data.scope.agent is None:
+            yield from map(self._writer_of, self.agents())
 
     @retry_interrupted
     def sessions(self, *, limit: int = 50) -> Sequence[SessionSummary]:
@@ -175,7 +209,22 @@ class Receipts:
         """Check a context against its budget, and suggest what could be better (001)."""
         from foveate.receipts.validation import validate
 
-        return validate(self.get(context))
+        receipt = self.get(context)
+        return validate(receipt, self.count_not_considered(receipt))
+
+    @retry_interrupted
+    def count_not_considered(self, context: ContextRef = LAST) -> int:
+        """Return how many records in the scope of a context were never candidates, so that nothing says why.
+
+        They are counted when they are asked for: among 100,000 records that takes 0.1 s.
+        """
+        receipt = self.get(context)
+        ids = {stored_id(entry.id) for entry in receipt.candidates if self._is_own_record(entry.id)}
+        with self._data.reader(receipt.narrow_scope(self._data.scope)) as reader:
+            considered = reader.get(sorted(ids)).values()
+            counted = [r for r in considered if r.created <= receipt.created and r.status not in ("retired", "archived")]
+            others = reader.count_created(receipt.created) - sum(not kind_of(r.kind).is_internal for r in counted)
+        return max(0, others - receipt.forgotten)
 
     @retry_interrupted
     def diff(self, before: ContextRef, after: ContextRef = LAST) -> Diff:
@@ -204,9 +253,9 @@ class Receipts:
         """Write the receipt of a context soon, together with others."""
         self._writer.add(run)
 
-    def add_notes(self, context: str, notes: Notes) -> None:
-        """Add notes to the receipt of a context, such as the items that an answer used."""
-        self._writer.add_notes(context, notes)
+    def add_notes(self, context: str, notes: Notes, *, agent: str | None = None) -> None:
+        """Add notes to the receipt of a context of an agent, such as the items that an answer used."""
+        self._writer_of(agent).add_notes(context, notes)
 
     @retry_interrupted
     def record_answer(self, context: ContextRef, answer: str) -> Feedback:
@@ -218,7 +267,7 @@ class Receipts:
         with self._data.reader(receipt.narrow_scope(self._data.scope)) as reader:
             result = find_used_items(receipt, context, answer, reader, external)
         counted = receipt.notes.used or ()
-        self.add_notes(receipt.id, Notes(used=tuple(result.used)))
+        self.add_notes(receipt.id, Notes(used=tuple(result.used)), agent=receipt.request.scope.agent)
         self._memory.count_uses([id for id in result.used if self._is_own_record(id) and id not in counted])
         return result
 
@@ -252,7 +301,7 @@ class Receipts:
             elif mark == "wrong":
                 self._memory.edit(id, outcome="failure")
         if receipt is not None and marks:
-            self.add_notes(receipt.id, Notes(marks=marks))
+            self.add_notes(receipt.id, Notes(marks=marks), agent=receipt.request.scope.agent)
         return {id: advice for id, mark in marks.items() if (advice := advice_on(id, mark))}
 
     # --- figures -----------------------------------------------------------------------------------------------
@@ -263,7 +312,7 @@ class Receipts:
         from foveate.receipts import metrics
 
         now = self._data.clock()
-        summaries = self._writer.summaries(metrics.MAX_CONTEXTS)
+        summaries = self._latest_summaries(metrics.MAX_CONTEXTS)
         with self._data.project_reader() as reader:
             return metrics.measure(summaries, reader.growth(now - metrics.GROWTH_DAYS * metrics.DAY_MS), now)
 
@@ -277,6 +326,9 @@ class Receipts:
 
         since = metrics.first_day(self._data.clock(), days)
         summaries, cut = self._writer.summaries_since(since, metrics.MAX_CONTEXTS_BY_DAY)
+        for writer in self._writers_of_agents():
+            others, others_cut = writer.summaries_since(since, metrics.MAX_CONTEXTS_BY_DAY)
+            summaries, cut = iter(_newest_first([*summaries, *others])), cut or others_cut
         with self._data.project_reader() as reader:
             return metrics.by_day(summaries, reader.growth_by_day(since), cut=cut), cut
 
@@ -285,12 +337,13 @@ class Receipts:
         """Return 001's statistics over the latest contexts; without an agent in the scope, over those of every agent."""
         from foveate.receipts import metrics
 
-        agents = () if self._data.scope.agent is not None else self.agents()
-        # Contexts without an agent are in the list of every agent.
-        lists = [self.list(agent=agent, limit=metrics.MAX_CONTEXTS) for agent in (None, *agents)]
-        summaries = {summary.id: summary for summaries in lists for summary in summaries}
-        latest = sorted(summaries.values(), key=lambda summary: (summary.created, summary.id), reverse=True)
-        return metrics.context_stats(latest[: metrics.MAX_CONTEXTS])
+        return metrics.context_stats(self._latest_summaries(metrics.MAX_CONTEXTS))
+
+    def _latest_summaries(self, limit: int) -> Sequence[ReceiptSummary]:
+        """Return summaries, newest first; without an agent in the scope, of the contexts of every agent."""
+        own = self._writer.summaries(limit)
+        others = [summary for writer in self._writers_of_agents() for summary in writer.summaries(limit)]
+        return _newest_first([*own, *others])[:limit] if others else own
 
     # --- life of the object ------------------------------------------------------------------------------------
 
@@ -338,15 +391,23 @@ class Receipts:
         return records
 
     def _code_records(self, receipt: Receipt) -> dict[tuple[str, str], Record]:
-        if self._workspace is None or not any(entry.id.startswith(CODE_ID_PREFIXES) for entry in receipt.candidates):
+        has_files = self._workspace is not None or self._folder is not None
+        if not has_files or not any(entry.id.startswith(CODE_ID_PREFIXES) for entry in receipt.candidates):
             return {}
         profile, scope, task_id = receipt.profile, receipt.narrow_scope(self._data.scope), receipt.request.task
         requests = requests_of(profile, self._sources)
-        with open_snapshot(profile, self._sources, self._workspace) as (code, _), self._data.reader(scope) as reader:
+        with self._data.reader(scope) as reader:
             task = reader.get([task_id]).get(task_id) if task_id else None
             request = receipt.request.as_request(scope, task)
             signals = extract_signals(request, reader.entities_by_name)
-            context = SourceContext(request, signals, profile, reader, self._root, code)
-            sources = [(self._sources[name], group) for name, group in requests.items() if self._sources[name].reads_code]
-            found = [each for source, group in sources for each in candidates_of(source, group, context)]
+            readers = [(self._sources[name], group) for name, group in requests.items() if self._sources[name].reads_code]
+            with open_snapshot(request, profile, self._sources, self._workspace, self._folder) as code:
+                context = SourceContext(request, signals, profile, reader, self._root, code.snapshot, folder=code.folder)
+                found = [each for source, group in readers for each in candidates_of(source, group, context)]
         return {(candidate.source, candidate.record.id): candidate.record for candidate in found}
+
+
+def _newest_first(summaries: Iterable[ReceiptSummary]) -> Sequence[ReceiptSummary]:
+    """Return each summary once, newest first. Contexts without an agent are in the list of every agent."""
+    by_id = {summary.id: summary for summary in summaries}
+    return sorted(by_id.values(), key=lambda summary: (summary.created, summary.id), reverse=True)

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 
 from foveate.memory.relations import ends_of
 from foveate.pipeline.sources.parts import stored_id
+from foveate.text.format import pluralize
 from foveate.types import Level, Passage, Reason
 
 # --- candidates ----------------------------------------------------------------------------------------------------
@@ -152,3 +153,9 @@ NO_NOTES = Notes()
 def names_one_of(ids: frozenset[str], *candidates: str | None) -> bool:
     """Return whether a candidate id is in `ids`, is a part of such a record, or is a relation of one."""
     return any(part in ids for id in candidates if id for part in (stored_id(id), *ends_of(id)))
+
+
+def never_candidates(number: int) -> str:
+    """Return the sentence that says how many records in scope no source returned."""
+    verb = "was never a candidate" if number == 1 else "were never candidates"
+    return f"{pluralize(number, 'further record')} in scope {verb}."

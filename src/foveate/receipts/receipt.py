@@ -33,6 +33,12 @@ from foveate.types import Budget, Candidate, Item, LeftOut, Prefix, Profile, Rec
 CONTEXT_SOURCES = ("always", "text", "project", "docs", "repo_map", "neighbours")
 """Sources whose items do not depend on the query: rules, pinned records, system prompts, the codebase, the map."""
 
+UNSEARCHED_SOURCES = frozenset((
+    *CONTEXT_SOURCES, "censors", "frame", "working", "given", "task", "latest", "stack-root", "stack-path", "stack-siblings",
+    "dependencies", "transitive", "recent", "highlights", "calibration", "files",
+))  # fmt: skip
+"""Sources that select without comparing with the query. Their relevance is a rank, or 1 because somebody named the item."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:

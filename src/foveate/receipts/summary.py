@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import fsum
 
 from foveate.receipts.parts import KeptCandidate
-from foveate.receipts.receipt import CONTEXT_SOURCES, Receipt
+from foveate.receipts.receipt import UNSEARCHED_SOURCES, Receipt
 from foveate.types import Scope
 
 MAX_SUMMARY_QUERY_CHARS = 1_000
@@ -50,7 +50,7 @@ class ReceiptSummary:
     prefix_hash: str
     prefix_tokens: int
     relevance: float | None
-    """Mean relevance of the items that were found for the query."""
+    """Mean relevance of the items that a search found for the query."""
     precision: float | None
     """Share of the found items that an answer used or a person marked as useful; None if there is no feedback."""
     notes: NoteCounts
@@ -93,7 +93,7 @@ def summary_of(receipt: Receipt) -> ReceiptSummary:
 
 
 def _relevance(items: Sequence[KeptCandidate]) -> float | None:
-    found = [entry.features.get("relevance", 0.0) for entry in items if entry.source not in CONTEXT_SOURCES]
+    found = [entry.features.get("relevance", 0.0) for entry in items if entry.source not in UNSEARCHED_SOURCES]
     # fsum: the result must not depend on the order of the items.
     return round(fsum(found) / len(found), 6) if found else None
 

@@ -33,10 +33,12 @@ class Validation:
     warnings: tuple[str, ...]
     suggestions: tuple[str, ...]
     """At most one for each kind of loss, even if several slots are affected."""
+    not_considered: int = 0
+    """Records in scope that were never candidates."""
 
 
-def validate(receipt: Receipt) -> Validation:
-    """Validate a context (001)."""
+def validate(receipt: Receipt, not_considered: int = 0) -> Validation:
+    """Validate a context (001), of whose scope this number of records were never candidates."""
     budget = receipt.budget
     without_input = _empty_without_input(receipt)
     suggestions = (
@@ -57,6 +59,7 @@ def validate(receipt: Receipt) -> Validation:
         breakdown={**breakdown, "reserved": budget.reserve, "total": budget.used + budget.reserve},
         warnings=(*receipt.warnings, *without_input),
         suggestions=tuple(suggestion for suggestion in suggestions if suggestion),
+        not_considered=not_considered,
     )
 
 

@@ -51,7 +51,7 @@ class Kind:
     is_private: bool = False
     """Its records are visible only in their own session and task: working notes and raw tool output."""
     is_rule: bool = False
-    """Its records are selected by scope, never by similarity."""
+    """Its records are selected by scope, never by similarity, and shown in full: every slot and profile obeys."""
     instructs_model: bool = False
     """Its records tell the model what to do, as rules do."""
     allow_extra: bool = False

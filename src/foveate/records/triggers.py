@@ -39,7 +39,7 @@ _TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?:|\(\?P<\w+>|\(\?|\(|\)
 
 @dataclass(frozen=True, slots=True)
 class CensorMatch:
-    """A censor that a planned action matches, and the words of the action that do."""
+    """A censor that a planned action matches, or an instruction that it violates, and the words of the action that do."""
 
     censor: Record
     action: str
@@ -61,19 +61,25 @@ def match_censor(censor: Record, text: str) -> CensorMatch | None:
 
 
 def _match_words(trigger: str, text: str) -> str:
-    action, *exception = _EXCEPTION.split(trigger, maxsplit=1)
-    stems = _content_stems(action) or _content_stems(trigger)
-    allowing = _content_stems(exception[0]) if exception else frozenset()
+    action, allowing = split_exception(trigger)
+    stems = content_stems(action) or content_stems(trigger)
     if not stems or (allowing and allowing <= frozenset(analysis.terms(text))):
         return ""
-    return _find_nearby(stems, text)
+    return find_nearby(stems, text)
 
 
-def _content_stems(text: str) -> frozenset[str]:
+def split_exception(rule: str) -> tuple[str, frozenset[str]]:
+    """Return a rule without its exception, and the stems of the exception, which allow an action that has them."""
+    action, *exception = _EXCEPTION.split(rule, maxsplit=1)
+    return action, content_stems(exception[0]) if exception else frozenset()
+
+
+def content_stems(text: str) -> frozenset[str]:
+    """Return the stems of a text that name something."""
     return frozenset(analysis.terms(text)) - DIRECTIVES
 
 
-def _find_nearby(stems: Set[str], text: str) -> str:
+def find_nearby(stems: Set[str], text: str) -> str:
     """Return the first run of words that has all the stems, with few other words between them."""
     window: deque[tuple[int, int, Set[str]]] = deque()  # number and start of a word, and the stems that it has
     counts: Counter[str] = Counter()

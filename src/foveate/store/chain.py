@@ -37,6 +37,9 @@ class ChainedReader:
     def count(self, kind: str) -> int:
         return sum(reader.count(kind) for reader in self._readers)
 
+    def count_created(self, until: int) -> int:
+        return sum(reader.count_created(until) for reader in self._readers)
+
     def terms_with_prefix(self, prefixes: Sequence[str]) -> list[str]:
         return list(dict.fromkeys(term for reader in self._readers for term in reader.terms_with_prefix(prefixes)))
 

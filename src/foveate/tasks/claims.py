@@ -168,6 +168,16 @@ def expired_claims(reader: Reader, now: int) -> list[Record]:
     return [record for record in _open_records(reader) if record.data["expires"] <= now]
 
 
+def claimed_tasks(reader: Reader) -> dict[str, set[str]]:
+    """Return the ids of the tasks that each agent has or had a claim on."""
+    tasks: dict[str, set[str]] = {}
+    for record in reader.recent([CLAIM_KIND], NO_LIMIT, NO_FILTERS) + reader.recent(
+        [CLAIM_KIND], NO_LIMIT, NO_FILTERS, archived=True
+    ):
+        tasks.setdefault(record.data["agent"], set()).add(record.data["task"])
+    return tasks
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimStats:
     """Counts of claims by state and agent, and the tokens of their contexts."""

@@ -24,7 +24,7 @@ from foveate.types import Candidate
 
 
 class LazySource(Source):
-    """A source that reads code, loaded when it is first asked and there is code."""
+    """A source that reads code, loaded when it is first asked and there is code or a folder."""
 
     reads_code = True
     unrelated = "the slot shows only code and documents of the repository"
@@ -34,7 +34,7 @@ class LazySource(Source):
         self._module, self._source = f"foveate.pipeline.sources.{module}", source
 
     def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterable[Candidate]:
-        if context.code is None:
+        if context.code is None and context.folder is None:
             return ()
         return cast("Iterable[Candidate]", self._load().find(requests, context))
 

@@ -12,6 +12,7 @@ from foveate.store.protocol import Reader
 from foveate.types import TRUST, Candidate, Filters, Profile, Record, Request, Scope, Signals, Slot
 
 if TYPE_CHECKING:
+    from foveate.code.plain_folder import FolderSnapshot
     from foveate.code.snapshot import CodeSnapshot
 
 DEADLINE_S = 2.0
@@ -44,6 +45,8 @@ class SourceContext:
     """The code, if the project has any and a source of the profile reads it."""
     code_unavailable: str = ""
     """Why there is no snapshot of the code although a source wants one."""
+    folder: FolderSnapshot | None = None
+    """Stands in for the code in a folder that is not indexed."""
 
 
 class Source:

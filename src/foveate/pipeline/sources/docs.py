@@ -30,12 +30,12 @@ class Docs(Source):
     name = "docs"
 
     def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
-        code = context.code
+        code = context.code or context.folder
         if code is None:
             return
         sections = code.codebase_docs.sections
-        if not sections:
-            code.add_note("No codebase docs: neither documents nor manifests were found.")
+        if not sections and context.code is not None:
+            context.code.add_note("No codebase docs: neither documents nor manifests were found.")
         for request in requests:
             for place, section in enumerate(sections[: request.limit]):
                 record = section_record(section, context.request.scope)
@@ -49,7 +49,7 @@ class Project(Source):
     name = "project"
 
     def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
-        code = context.code
+        code = context.code or context.folder
         if code is None:
             return
         record = project_record(code.codebase_docs.project, context.request.scope)
@@ -88,12 +88,14 @@ class RepoMap(Source):
     name = "repo_map"
 
     def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
-        code = context.code
-        if code is None:
-            return
+        code, folder = context.code, context.folder
         for request in requests:
             number = min(request.limit, max(MIN_FILES, base_tokens(request.slot, context.profile) // TOKENS_PER_FILE))
-            for outline in build_outlines(code, code_query_of(context), number):
+            if code is not None:
+                shown = build_outlines(code, code_query_of(context), number)
+            else:
+                shown = directory_outlines(folder.paths)[:number] if folder is not None and folder.paths else []
+            for outline in shown:
                 record = code_record(
                     "outline",
                     f"map:{outline.path}",

@@ -6,15 +6,21 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from foveate.code import rendering
+from foveate.code.languages import language_of
 from foveate.code.model import MODULE, RenderedLevels
+from foveate.code.plain_folder import FolderSnapshot
 from foveate.code.records import code_record
+from foveate.code.search import DefinitionHit
 from foveate.code.snapshot import CodeSnapshot
 from foveate.pipeline.sources.base import SlotRequest, Source, SourceContext, base_tokens, limit_of
 from foveate.pipeline.sources.tasks import completed_dependencies
-from foveate.types import Candidate, Record, Scope, Slot
+from foveate.types import Candidate, Profile, Record, Scope, Slot
 
 CHARS_PER_TOKEN = 4
 """Approximate size of a token of code. It decides how much of a file is prepared, never what fits."""
+
+HEAD_LINES = 50
+"""Lines from which the language of a file without an index is detected."""
 
 TASK_FILE_RELEVANCE, DEPENDENCY_FILE_RELEVANCE, NAMED_FILE_RELEVANCE, FOUND_FILE_RELEVANCE = 1.0, 0.95, 0.9, 0.85
 """Relevance of a file by its origin. That of a found file is multiplied by the relevance of the hit."""
@@ -28,10 +34,12 @@ class Files(Source):
     def find(self, requests: Sequence[SlotRequest], context: SourceContext) -> Iterator[Candidate]:
         if context.code is not None:
             yield from _file_candidates(self.name, referenced_files(context, context.code), requests, context, context.code)
+        elif context.folder is not None:
+            yield from _plain_candidates(self, requests, context, context.folder)
 
 
 class FoundFiles(Source):
-    """Files that the search finds and that nothing names."""
+    """Files that the search finds, that nothing names and of which no slot shows definitions."""
 
     name = "found_files"
 
@@ -59,6 +67,37 @@ def _file_candidates(
                 record = file_record(path, code, scope, relevance, profile.max_file_chars, room)
             if record is not None:
                 yield Candidate(record=record, slot=request.slot.name, source=source, features=features)
+
+
+def _plain_candidates(
+    source: Source, requests: Sequence[SlotRequest], context: SourceContext, folder: FolderSnapshot
+) -> Iterator[Candidate]:
+    """Yield the files that the task and its dependencies name, in a folder that is not indexed."""
+    features: dict[str, Mapping[str, float]] = {}
+    for path, relevance, origin in _paths_of_task(context):
+        resolved = folder.resolve_path(path)
+        if resolved is None:
+            folder.add_note(f"{path} is not shown: there is no such file.")
+        else:
+            features.setdefault(resolved, {"relevance": relevance, origin: 1.0})
+    for request in requests:
+        room = CHARS_PER_TOKEN * base_tokens(request.slot, context.profile)
+        for path in list(features)[: request.limit]:
+            record = plain_file_record(path, folder, context.request.scope, context.profile.max_file_chars, room)
+            if record is not None:
+                yield source.candidate(request, record, **features[path])
+
+
+def plain_file_record(
+    path: str, folder: FolderSnapshot, scope: Scope, max_chars: int = sys.maxsize, room: int = sys.maxsize
+) -> Record | None:
+    """Return a file of a folder that is not indexed as a record, or None if it is gone or may not be shown."""
+    lines = folder.lines(path)
+    if lines is None:
+        return None
+    language = language_of(path, "\n".join(lines[:HEAD_LINES]))
+    levels = rendering.file(path, lines, (), {}, language, max_whole_file_chars(max_chars, room), room // 4)
+    return code_record("file", f"file:{path}", levels, scope, path)
 
 
 def whole_file(path: str, code: CodeSnapshot, scope: Scope) -> Record | None:
@@ -111,19 +150,39 @@ def files_shown_as_definitions(slot: Slot, context: SourceContext, code: CodeSna
     return frozenset(left)
 
 
+def _paths_of_definitions(context: SourceContext, code: CodeSnapshot) -> frozenset[str]:
+    """Return the files of the definitions that slots for definitions can show, by their limits and `min_relevance`."""
+    shown = files_shown(context, code)
+    hits = [hit for hit in _definition_hits(context, code) if hit.symbol.path not in shown]
+    return frozenset(
+        hit.symbol.path
+        for slot, max_items in _definition_slots(context.profile)
+        for hit in hits[:max_items]
+        if hit.relevance >= slot.min_relevance
+    )
+
+
+def _definition_slots(profile: Profile) -> Iterator[tuple[Slot, int]]:
+    """Yield the slots for definitions, each with how many it shows at most."""
+    for slot in profile.slots:
+        if "code" in slot.sources:
+            limit = dict(slot.extra_sources).get("code", limit_of(slot, profile))
+            yield slot, limit if slot.max_items is None else min(limit, slot.max_items)
+
+
+def _definition_hits(context: SourceContext, code: CodeSnapshot) -> Sequence[DefinitionHit]:
+    kinds = context.request.filters.kinds
+    return code.search(code_query_of(context)).definitions if not kinds or "code" in kinds else ()
+
+
 def _is_shown_as_definitions(path: str, lines: Sequence[str], context: SourceContext, code: CodeSnapshot) -> bool:
     """Return whether a slot for definitions can show one of this file whole, by its limits, `min_relevance` and tokens.
 
     Code outside of definitions does not count.
     """
-    profile, kinds = context.profile, context.request.filters.kinds
-    found = code.search(code_query_of(context)).definitions if not kinds or "code" in kinds else ()
-    for slot in profile.slots:
-        if "code" not in slot.sources:
-            continue
-        limit = dict(slot.extra_sources).get("code", limit_of(slot, profile))
-        max_items = limit if slot.max_items is None else min(limit, slot.max_items)
-        room = CHARS_PER_TOKEN * base_tokens(slot, profile)
+    found = _definition_hits(context, code)
+    for slot, max_items in _definition_slots(context.profile):
+        room = CHARS_PER_TOKEN * base_tokens(slot, context.profile)
         shown = [hit.symbol for hit in found[:max_items] if hit.relevance >= slot.min_relevance]
         definitions = [symbol for symbol in shown if symbol.path == path and symbol.kind != MODULE]
         if any(rendering.fits(lines[symbol.start_line - 1 : symbol.end_line], room) for symbol in definitions):
@@ -145,12 +204,16 @@ def referenced_files(context: SourceContext, code: CodeSnapshot) -> dict[str, Ma
 
 def _referenced_paths(context: SourceContext) -> Iterator[tuple[str, float, str]]:
     """Yield the paths of the task, of its dependencies and of the question, with their relevance and origin."""
+    yield from _paths_of_task(context)
+    yield from ((path, NAMED_FILE_RELEVANCE, "named") for path in context.signals.paths)
+
+
+def _paths_of_task(context: SourceContext) -> Iterator[tuple[str, float, str]]:
     task = context.request.task
     if task is not None:
         yield from ((path, TASK_FILE_RELEVANCE, "own") for path in _paths(task, "files", "reads"))
         for dependency in completed_dependencies(context.reader, [task.id]):
             yield from ((path, DEPENDENCY_FILE_RELEVANCE, "handed_on") for path in _paths(dependency, "files_to_read"))
-    yield from ((path, NAMED_FILE_RELEVANCE, "named") for path in context.signals.paths)
 
 
 def _paths(task: Record, *fields: str) -> Iterator[str]:
@@ -163,27 +226,22 @@ def _paths(task: Record, *fields: str) -> Iterator[str]:
 
 
 def found_files(context: SourceContext, code: CodeSnapshot) -> dict[str, Mapping[str, float]]:
-    """Return the files that the search finds and that nothing names, best first."""
-    referenced = referenced_files(context, code)
+    """Return the files that the search finds, that nothing names and of which no definition is shown, best first."""
+    others = {*referenced_files(context, code), *_paths_of_definitions(context, code)}
     return {
         hit.file.path: {"relevance": round(FOUND_FILE_RELEVANCE * hit.relevance, 4), **hit.features}
         for hit in code.search(code_query_of(context)).files
-        if hit.file.path not in referenced
+        if hit.file.path not in others
     }
 
 
 def files_shown(context: SourceContext, code: CodeSnapshot) -> frozenset[str]:
-    """Return the files that slots for files will show, whole or in parts."""
+    """Return the files that the task or the question names and that slots for files will show, whole or in parts."""
     shown: set[str] = set()
     for slot in context.profile.slots:
-        paths: list[str] = []
         if Files.name in slot.sources:
-            paths += referenced_files(context, code)
-        if FoundFiles.name in slot.sources:
-            found = found_files(context, code).items()
-            paths += [path for path, features in found if features["relevance"] >= slot.min_relevance]
-        if paths:
-            shown.update(set(paths[: slot.max_items]) - files_shown_as_definitions(slot, context, code))
+            paths = list(referenced_files(context, code))[: slot.max_items]
+            shown.update(set(paths) - files_shown_as_definitions(slot, context, code))
     return frozenset(shown)
 
 

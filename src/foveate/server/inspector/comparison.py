@@ -13,6 +13,7 @@ from foveate.engine.engine import view_of
 from foveate.errors import BudgetError, InputError, NotFound, ProfileError, SourceError
 from foveate.pipeline import profiles
 from foveate.receipts.diff import Diff, ItemChange, diff_of
+from foveate.receipts.parts import never_candidates
 from foveate.receipts.receipt import Receipt
 from foveate.receipts.replay import prompt_of
 from foveate.receipts.summary import summary_of
@@ -46,7 +47,7 @@ def left_out_page(request: PageRequest) -> dict[str, Any]:
     return {
         "subject": f"Left out: {receipt.request.query[:60]}",
         "context": receipt,
-        "summary": summary(receipt),
+        "summary": summary(receipt, request.engine.receipts.count_not_considered(receipt)),
         "reasons": dict(Counter(entry.reason for entry in receipt.left_out).most_common()),
         "reason": reason,
         "q": words,
@@ -63,8 +64,13 @@ def left_out_page(request: PageRequest) -> dict[str, Any]:
     }
 
 
-def summary(receipt: Receipt) -> str:
-    """Return one or two sentences about what was left out."""
+def summary(receipt: Receipt, not_considered: int) -> str:
+    """Return a few sentences about what was left out, and how many records in scope were never candidates."""
+    sentences = [_summary_of_candidates(receipt), *([never_candidates(not_considered)] if not_considered else [])]
+    return " ".join(sentences)
+
+
+def _summary_of_candidates(receipt: Receipt) -> str:
     lost = list(receipt.left_out)
     total = len(receipt.candidates)
     if not lost:
@@ -286,7 +292,7 @@ def try_page(request: PageRequest) -> dict[str, Any]:
         **document,
         "result": {
             **context_view(request, receipt, prompt_of(context.sections, context.tag), records),
-            "summary": summary(receipt),
+            "summary": summary(receipt, view.receipts.count_not_considered(context)),
             "tokens": diff.tokens,
             "items_changed": changed_items(request, start, receipt, diff),
         },

@@ -19,6 +19,7 @@ from foveate.memory.messages import RememberResult
 from foveate.operations import documents
 from foveate.receipts.context import Context
 from foveate.receipts.feedback import Feedback
+from foveate.receipts.parts import never_candidates
 from foveate.receipts.receipt import Receipt
 from foveate.receipts.why import Why
 from foveate.records.kinds import kind_of
@@ -88,7 +89,7 @@ def _is_shortened(item: Item) -> bool:
     return can_be_expanded and candidate.tokens.get("full", 0) > candidate.tokens.get(item.level, 0)
 
 
-def context_explanation(receipt: Receipt) -> str:
+def context_explanation(receipt: Receipt, not_considered: int) -> str:
     """Return the budget of a context and what was left out, as Markdown."""
     budget, omissions = receipt.budget, list(receipt.left_out)
     lines = [f"{receipt.id}: {budget.used:,} of {budget.total:,} tokens."]
@@ -97,6 +98,7 @@ def context_explanation(receipt: Receipt) -> str:
         reasons = Counter(entry.reason for entry in omissions).most_common()
         lines.append(f"Left out: {', '.join(f'{number} ({reason})' for reason, number in reasons)}.")
     lines += [f"- {_id(entry.id)}: {entry}" for entry in omissions[:MAX_OMISSIONS]]
+    lines += [never_candidates(not_considered)] if not_considered else []
     lines += [f"Warning: {warning}" for warning in receipt.warnings]
     return "\n".join(lines)
 

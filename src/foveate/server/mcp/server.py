@@ -71,7 +71,8 @@ def _add_resources(server: FoveateServer, engine: Callable[[], Engine]) -> None:
     @server.resource("foveate://context/{id}", mime_type=MARKDOWN)
     def context(id: str) -> str:
         """Read the budget of a context, and the items that were left out. `last` is the latest context."""
-        return results.context_explanation(engine().receipts.get(id))
+        receipts = engine().receipts
+        return results.context_explanation(receipts.get(id), receipts.count_not_considered(id))
 
     @server.resource("foveate://context/{id}/why/{+item}", mime_type=MARKDOWN)
     def why(id: str, item: str) -> str:

@@ -101,6 +101,10 @@ select {record_columns} from records where project = :project and key = :key and
 -- name: count_kind
 select count(*) from records where project = :project and kind = :kind and {live} and {visible}
 
+-- name: count_created
+select count(*) from records {indexed_by records_doc}
+where project = :project and created <= :until and {live} and {visible} and {not_internal}
+
 -- name: by_hash
 select doc, id, status, valid_from from records where project = :project and hash = :hash
 

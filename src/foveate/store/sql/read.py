@@ -76,6 +76,10 @@ class ReadTransaction:
         """Return the number of records of a kind that are neither retired nor archived."""
         return int(self._fetch("count_kind", kind=kind)[0][0])
 
+    def count_created(self, until: int) -> int:
+        """Return how many records were created up to a time and are neither retired nor archived."""
+        return int(self._fetch("count_created", until=until, **_internal_kinds())[0][0])
+
     def always_on(self, kinds: Sequence[str], *, pinned: bool = False) -> list[Record]:
         """Return the active rules of these kinds, or of all kinds; with `pinned`, the pinned records instead."""
         if pinned:

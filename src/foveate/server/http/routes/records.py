@@ -201,7 +201,7 @@ def expand(body: Expansion, caller: Reads) -> Response:
 
 @router.post("/check")
 def check(body: PlannedAction, caller: Writes) -> Response:
-    """Return the censors that a planned action violates. Each violation is counted, except in a dry run."""
+    """Return the censors and instructions that a planned action violates. A dry run does not count the censors."""
     return Document(documents.check(caller.engine.check(**body)))
 
 
