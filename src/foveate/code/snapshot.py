@@ -29,7 +29,7 @@ from foveate.text.redact import AllowList
 if TYPE_CHECKING:
     from foveate.code.docs import CodebaseDocs
 
-DOCS_VERSION = 2
+DOCS_VERSION = 3
 """Raise it when the codebase docs of the same files change."""
 
 MAX_FILE_HITS, MAX_DEFINITION_HITS = 50, 100
