@@ -18,7 +18,7 @@ import pytest
 
 import foveate
 from foveate import testing
-from foveate.code import cache, query
+from foveate.code import index_reader, query
 from foveate.code.index import CodeIndex, CodeSettings
 from foveate.code.index_reader import IndexReader
 from foveate.code.postings import MAX_ID, Segment, merge_lists, pairs, remove_ids
@@ -656,7 +656,7 @@ def test_a_full_memory_lets_go_of_what_was_looked_up_and_not_of_what_is_known_of
 ) -> None:
     reader = index.open_reader()
     before, table, central = known(index), reader.file_table(), reader.most_referenced(50)
-    monkeypatch.setattr(cache, "MAX_CACHED_VALUES", 3)
+    monkeypatch.setattr(index_reader, "MAX_CACHED_VALUES", 3)
     assert known(index) == before
     assert reader.file_table() is table
     assert reader.most_referenced(50) is central
@@ -676,14 +676,14 @@ ASKED: dict[str, Callable[[IndexReader], object]] = {
 def test_whatever_is_looked_up_fills_the_memory(
     index: CodeIndex, asked: Callable[[IndexReader], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cache, "MAX_CACHED_VALUES", 12)
+    monkeypatch.setattr(index_reader, "MAX_CACHED_VALUES", 12)
     with index.open_reader() as reader:
         asked(reader)
         assert sum(map(len, reader.cache.results.values())) <= 12
 
 
 def test_what_is_in_an_answer_counts_too(index: CodeIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "MAX_CACHED_VALUES", 12)
+    monkeypatch.setattr(index_reader, "MAX_CACHED_VALUES", 12)
     with index.open_reader() as reader:  # that many ids, and two files
         assert len(reader.symbols_in_file("shop/cart.py") + reader.symbols_in_file("shop/money.py")) == 9
         assert sum(map(len, reader.cache.results.values())) < 9

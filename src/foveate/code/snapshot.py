@@ -17,10 +17,9 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from foveate.code import query
-from foveate.code.cache import IndexedFile
 from foveate.code.file_text import FileText
 from foveate.code.index import CodeIndex, CodeSettings
-from foveate.code.index_reader import IndexReader
+from foveate.code.index_reader import IndexedFile, IndexReader
 from foveate.code.indexing import IndexUpdate, Progress
 from foveate.code.model import Exclusion
 from foveate.code.search import CodeHits, search
