@@ -82,20 +82,17 @@ def mcnemar(improved_count: int, worsened_count: int) -> float:
     return min(1.0, 2 * tail / (1 << n))
 
 
-def sign_flip_test(differences: Iterable[float], *, permutations: int = PERMUTATION_COUNT, seed: int = SEED) -> float:
-    """Return the two-sided p value of a mean difference: how often random signs give one as large.
-
-    The same seed gives the same value.
-    """
+def sign_flip_test(differences: Iterable[float]) -> float:
+    """Return the two-sided p value of a mean difference: how often random signs, from a fixed seed, give one as large."""
     rounded = [round(value, DIFFERENCE_DIGITS) for value in differences]
     sizes = sorted(Counter(abs(value) for value in rounded if value).items())
     observed = abs(math.fsum(rounded)) - len(rounded) * 10**-DIFFERENCE_DIGITS  # three rounded thirds are not quite 1
     if not sizes or observed <= 0:
         return 1.0
-    random = Random(seed)
+    random = Random(SEED)
     as_large = 0
-    for _ in range(permutations):
+    for _ in range(PERMUTATION_COUNT):
         # Differences of one size are flipped together: the number of plus signs is the number of ones in random bits.
         total = sum(size * (2 * random.getrandbits(number).bit_count() - number) for size, number in sizes)
         as_large += abs(total) >= observed
-    return (as_large + 1) / (permutations + 1)
+    return (as_large + 1) / (PERMUTATION_COUNT + 1)
