@@ -7,6 +7,7 @@ What a test asserts on is what the API received.
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -69,11 +70,10 @@ def bare(tmp_path: Path) -> dict[str, str]:
 @pytest.fixture
 def warm(project: Path, bare: dict[str, str]) -> Iterator[str]:
     """The URL of a server that is there already."""
-    command = [sys.executable, "-m", "foveate", "mcp", "--http", "--port", "0", "--store", str(project)]
+    command = [sys.executable, "-m", "foveate", "serve", "--port", "0", "--store", str(project)]
     process = subprocess.Popen(command, env=bare, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
-    url = process.stderr.readline().split()[3].removesuffix(";")
-    yield url
+    yield f"{json.loads(process.stderr.readline())['url']}/mcp"
     process.terminate()
     process.communicate(timeout=30)
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mcp_client import ROOT, Command, Service
+from mcp_client import ROOT, Command
 
 import foveate
 
@@ -32,11 +31,3 @@ def project(tmp_path: Path) -> Path:
 @pytest.fixture
 def command(project: Path, environment: dict[str, str]) -> Command:
     return Command(project, environment)
-
-
-@pytest.fixture
-def service(command: Command) -> Iterator[Service]:
-    service = Service(command)
-    service.start()
-    yield service
-    service.stop()

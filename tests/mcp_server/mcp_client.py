@@ -1,9 +1,8 @@
-"""What the MCP tests share: the official client, `foveate mcp` as a command, and a warm service."""
+"""What the MCP tests share: the official client, and `foveate mcp` as a command."""
 
 from __future__ import annotations
 
 import asyncio
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -71,22 +70,3 @@ class Command:
         return subprocess.Popen(
             command, cwd=self.folder, env=self.environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True, bufsize=1
         )
-
-
-@dataclass
-class Service:
-    """`foveate mcp --http` in a process of its own."""
-
-    command: Command
-    process: subprocess.Popen[str] | None = None
-    url: str = ""
-
-    def start(self) -> None:
-        self.process = self.command.started("--http", "--port", "0")
-        assert self.process.stderr is not None
-        self.url = self.process.stderr.readline().split()[3].removesuffix(";")
-
-    def stop(self) -> None:
-        if self.process is not None:
-            self.process.send_signal(signal.SIGTERM)
-            self.process.communicate()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import uvicorn
-from mcp_client import ERAS, Command, Service, call, figures, text, within
+from mcp_client import ERAS, Command, call, figures, text, within
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
@@ -50,23 +50,6 @@ def test_over_stdio_what_was_computed_can_be_asked_about_afterwards(command: Com
     assert "Postgres" in text(found)
     with foveate.open(command.folder) as engine:  # the receipt was written when the host closed stdin
         assert engine.receipts.get().id == figures(found)["context"]
-
-
-def test_the_command_serves_http_until_it_is_ended(service: Service) -> None:
-    found = call(service.url, "get_context", query=QUESTION)
-    service.stop()
-    assert service.process is not None
-    assert service.process.returncode == 0
-    with foveate.open(service.command.folder) as engine:
-        assert engine.receipts.get().id == figures(found)["context"]
-
-
-def test_a_port_that_is_taken_is_named(service: Service) -> None:
-    port = service.url.split(":")[2].removesuffix("/mcp")
-    second = service.command.started("--http", "--port", port)
-    _, said = second.communicate()
-    assert second.returncode == 2
-    assert f"port {port} cannot be used" in said
 
 
 def test_without_a_store_the_server_starts_and_says_how_to_create_one(tmp_path: Path, environment: dict[str, str]) -> None:

@@ -23,8 +23,7 @@ from foveate.engine import Engine
 from foveate.errors import Interrupted, StoreError
 from foveate.memory.memory import Memory
 from foveate.records.make import Rules
-from foveate.store.postgres.commits import MAX_COMMIT_MARKS
-from foveate.store.postgres.connections import ConnectionSettings
+from foveate.store.postgres.connections import MAX_COMMIT_MARKS, ConnectionSettings
 from foveate.store.postgres.store import PostgresStore
 from foveate.store.scoped import ScopedStore
 from foveate.types import NO_FILTERS, Scope

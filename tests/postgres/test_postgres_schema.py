@@ -12,7 +12,7 @@ from foveate.clock import new_id, now
 from foveate.engine import Engine
 from foveate.errors import SchemaTooNew, StoreError
 from foveate.records.make import Rules
-from foveate.store.postgres.commits import MAX_COMMIT_MARKS
+from foveate.store.postgres.connections import MAX_COMMIT_MARKS
 from foveate.store.postgres.store import PostgresStore
 from foveate.text import analysis
 from foveate.types import Scope

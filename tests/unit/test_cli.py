@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ import pytest
 
 import foveate
 from cli_kit import document, ok, run
-from foveate.cli.receipt_text import proportional
 from foveate.engine.store_tools import StoreTools
 from foveate.receipts import codec
 
@@ -282,13 +281,11 @@ def test_json_may_be_asked_for_on_either_side_of_the_verb(known: dict[str, str],
         assert json.loads(json.dumps(codec.context_to_json(engine.context("Redis?")))).keys() == before.keys()
 
 
-def test_explain_draws_the_budget_after_the_text(known: dict[str, str]) -> None:
+def test_explain_shows_the_budget_after_the_text(known: dict[str, str]) -> None:
     text = run("context", "Which port does Redis use?").stdout
     explained = run("context", "Which port does Redis use?", "--explain").stdout
     assert explained.startswith(text)
     rest = explained.removeprefix(text)
-    bar = next(line for line in rest.splitlines() if line.startswith("█"))
-    assert len(bar) == 80
     for part in (
         "granted",
         "flow",
@@ -301,82 +298,15 @@ def test_explain_draws_the_budget_after_the_text(known: dict[str, str]) -> None:
     ):
         assert part in rest
     kept = rest[rest.index("Kept (2)") : rest.index("Left out")].splitlines()
-    drawn = next(line for n, line in enumerate(kept) if kept[n - 1].startswith(known["fact"]))
-    assert drawn.startswith("    ████"), "the score as a bar"
-    assert max(map(len, kept)) <= 80
+    parts = next(line for n, line in enumerate(kept) if kept[n - 1].startswith(known["fact"]))
+    assert re.fullmatch(r"    relevance 0\.\d{3}( \+ \w+ 0\.\d{3})*", parts), "the parts of the score"
 
 
 @pytest.mark.slow
-def test_bar_is_plain_where_stdout_is_not_utf8(known: dict[str, str]) -> None:
-    done = child("context", "Redis port?", "--explain", env={**os.environ, "PYTHONIOENCODING": "ascii"})
-    assert done.returncode == 0
-    text = done.stdout.decode("ascii")
-    assert any(line.startswith("#") and line.endswith("...") and len(line) == 80 for line in text.splitlines())
-
-
-def test_bar_fills_its_width_and_shows_whatever_is_not_nothing() -> None:
-    for amounts in ([13, 14, 11, 1962, 0], [1, 1, 1], [0, 0, 5], [1000, 1, 1, 1]):
-        sizes = proportional(amounts, 80)
-        assert sum(sizes) == 80
-        assert all((size > 0) == (amount > 0) for size, amount in zip(sizes, amounts, strict=True))
-    assert proportional([0, 0], 80) == [0, 0]
-
-
-def test_colours_need_a_terminal_or_force_and_no_color_wins(known: dict[str, str]) -> None:
-    args = ("context", "Redis port?", "--explain")
-    assert ESCAPE not in run(*args).stdout
-    assert ESCAPE in run(*args, env={"FORCE_COLOR": "1"}).stdout
-    assert ESCAPE not in run(*args, env={"FORCE_COLOR": "1", "NO_COLOR": "1"}).stdout
-
-
-def test_colours_change_nothing_but_the_colours(known: dict[str, str]) -> None:
-    import re
-
-    bare = run("stats").stdout
-    assert re.sub(r"\x1b\[[0-9;]*m", "", run("stats", env={"FORCE_COLOR": "1"}).stdout) == bare
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("verb", [("stats",), ("doctor",), ("profile",), ("search", "redis"), ("profile", "default")])
-def test_piped_output_has_no_escape_codes(verb: tuple[str, ...], known: dict[str, str]) -> None:
-    done = child(*verb)
-    assert done.returncode == 0, done.stderr
-    assert b"\x1b" not in done.stdout + done.stderr
-
-
-@pytest.mark.parametrize("shape", ["openai", "anthropic"])
-def test_messages_come_in_the_shape_of_a_provider(shape: str, known: dict[str, str]) -> None:
-    found = json.loads(ok("context", "Redis port?", "--messages", shape))
-    roles = [message["role"] for message in (found if shape == "openai" else found["messages"])]
-    assert roles == (["system", "user"] if shape == "openai" else ["user"])
-
-
-def test_extra_texts_come_from_the_command_line_a_file_or_stdin(project: Path) -> None:
-    (project / "plan.txt").write_text("The plan is blue", "utf-8")
-    text = ok(
-        "context", "What now?", "--extra", "plan.txt", "--extra", "given=Say a=b", "--extra", "-", stdin="From the pipe"
-    )
-    for part in ("The plan is blue", "Say a=b", "From the pipe"):
-        assert part in text
-
-
-def test_given_text_for_a_slot_that_is_not_there_names_the_slot() -> None:
-    result = run("context", "What now?", "--extra", "givn=x y")
-    assert result.exit_code == 2
-    assert "Did you mean 'given'?" in result.stderr
-
-
-def test_filters_narrow_what_is_considered(known: dict[str, str]) -> None:
-    assert "Redis" not in ok("context", "Redis port?", "--kind", "decision")
-    assert "6380" not in ok("context", "Redis port?", "--exclude", known["fact"])
-    assert "Redis" not in ok("context", "Redis port?", "--until", "2020-01-01")
-    assert "6380" in ok("context", "Redis port?", "--since", "1h")
-    assert "Never log secrets" in ok("context", "Redis port?", "--until", "2020-01-01"), "rules are never filtered"
-
-
-def test_profile_complexity_and_counter_are_the_calls(known: dict[str, str]) -> None:
-    found = document("context", "Redis port?", "--profile", "coding", "--complexity", "easy", "--counter", "chars4")
-    assert found["profile"] == "coding"
+def test_cut_lines_are_plain_where_stdout_is_not_utf8(known: dict[str, str]) -> None:
+    ok("add", "note", "The key lies under " + "the mat and " * 20)
+    done = child("search", "key", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert done.stdout.decode("ascii").splitlines()[0].endswith("...")
 
 
 def test_question_is_read_from_stdin(known: dict[str, str]) -> None:
@@ -396,80 +326,29 @@ def test_why_takes_a_score_apart(asked: dict[str, str]) -> None:
     assert "kept in 'facts'" in shown
     found = document("why", asked["fact"], "--context", asked["context"])
     assert found["score"] == pytest.approx(sum(found["score_parts"].values()), abs=1e-5)
-    rows = {line.split()[0]: line for line in shown.splitlines()[3:]}
+    rows = {line.split()[0]: line.split() for line in shown.splitlines()[3:]}
     whole, parts = rows.pop("score"), {name: part for name, part in found["score_parts"].items() if part}
-    assert list(rows) == list(parts), "in the order of the bar"
-    assert len(whole) == 80
-    assert whole.split()[-1] == "".join(row.split()[-1] for row in rows.values()), "the bar is its parts side by side"
+    assert list(rows) == list(parts)
+    assert whole == ["score", f"{found['score']:.3f}"]
     for name, part in parts.items():
-        words = rows[name].split()
-        assert words[1:3] == [f"{part:.3f}", f"{part / found['score']:.0%}"]
-        assert float(words[3]) == pytest.approx(found["features"][name], abs=1e-3)
+        assert rows[name][1:3] == [f"{part:.3f}", f"{part / found['score']:.0%}"]
+        assert float(rows[name][3]) == pytest.approx(found["features"][name], abs=1e-3)
 
 
-def test_why_draws_what_was_lacking(known: dict[str, str]) -> None:
+def test_why_names_the_tokens_that_were_lacking(known: dict[str, str]) -> None:
     found = document("context", "Redis port?", "--budget", "30", "--profile", "default")
     (lost,) = (entry for entry in found["left_out"] if entry["reason"] == "budget")
     granted = next(slot["granted"] for slot in found["budget"]["slots"] if slot["name"] == lost["slot"])
     needs = lost["needs"]["tokens"]
-    line = ok("why", lost["id"]).splitlines()[-1]
-    assert line.startswith(f"  lacked +{needs} tokens of {granted + needs}  ")
-    assert len(line) == 80
-    assert line.count("░") == pytest.approx(needs * len(line.split()[-1]) / (granted + needs), abs=1)
+    assert ok("why", lost["id"]).splitlines()[-1] == f"lacked +{needs} tokens of {granted + needs}"
 
 
-def test_why_draws_the_score_that_was_lacking(known: dict[str, str], project: Path) -> None:
+def test_why_names_the_score_that_was_lacking(known: dict[str, str], project: Path) -> None:
     (project / ".foveate" / "profiles").mkdir()
     (project / ".foveate" / "profiles" / "strict.toml").write_text("[slots.facts]\nmin_relevance = 0.99\n", "utf-8")
     ok("context", "Which port does Redis use, and since when?", "--profile", "strict")
-    shown = ok("why", known["fact"])
     found = document("why", known["fact"])
-    assert f"lacked +{found['needs_relevance']:.3f} score of 0.990  █" in shown
-    assert shown.endswith("░")
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no such terminal")
-@pytest.mark.parametrize("columns", [20, 36])
-def test_where_there_is_no_room_for_a_bar_the_numbers_are_told(known: dict[str, str], columns: int) -> None:
-    found = document("context", "Redis port?", "--budget", "30", "--profile", "default")
-    (lost,) = (entry for entry in found["left_out"] if entry["reason"] == "budget")
-    kept = next(item["id"] for item in found["items"])
-    shown = in_terminal(columns, "why", kept)
-    assert "kept in" in shown
-    assert f"score {document('why', kept)['score']:.3f}" in " ".join(shown.split())
-    assert f"lacked +{lost['needs']['tokens']} tokens of " in in_terminal(columns, "why", lost["id"])
-    assert "are the same" in in_terminal(columns, "show", "last", "--against", "last")
-    assert "Left out" in in_terminal(columns, "context", "Redis port?", "--explain")
-
-
-def in_terminal(columns: int, *args: str) -> str:
-    """What a command writes to a terminal of that many columns."""
-    import fcntl
-    import pty
-    import struct
-    import termios
-
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    env = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")} | {"NO_COLOR": "1"}
-    with subprocess.Popen([sys.executable, "-m", "foveate", *args], stdout=theirs, stderr=theirs, env=env) as process:
-        os.close(theirs)
-        written = b""
-        with suppress(OSError):  # its end is closed: there is no more
-            while part := os.read(ours, 65536):
-                written += part
-        os.close(ours)
-    assert process.returncode == 0, written.decode()
-    return written.decode()
-
-
-@pytest.mark.slow
-def test_why_and_diff_are_drawn_in_ascii_where_stdout_speaks_nothing_else(asked: dict[str, str]) -> None:
-    ok("context", "Why Postgres and not ChromaDB?")
-    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    assert b"##" in child("why", asked["fact"], "--context", asked["context"], env=env).stdout
-    assert b"..." in child("show", "last", "--against", asked["context"], env=env).stdout
+    assert ok("why", known["fact"]).endswith(f"lacked +{found['needs_relevance']:.3f} relevance of 0.990")
 
 
 def test_why_answers_for_what_was_no_candidate(asked: dict[str, str]) -> None:
@@ -490,9 +369,7 @@ def test_diff_names_what_came_and_went(asked: dict[str, str]) -> None:
     found = document("show", other, "--against", asked["context"])
     assert (found["before"], found["after"]) == (asked["context"], other)
     assert "no item changed" in ok("show", other, "--against", other)
-    bar = next(line for line in shown.splitlines() if set(line) <= {"█", "░"})
-    assert len(bar) == 80
-    assert bar.count("█") == pytest.approx(80 * found["shared_prefix"]["share"], abs=1)
+    assert f"{found['shared_prefix']['share']:.0%} of the second) are the same" in shown
     colored = run("show", "last", "--against", asked["context"], env={"FORCE_COLOR": "1"}).stdout
     assert f"{ESCAPE}32m+ {asked['decision']}" in colored
     assert f"{ESCAPE}31m- {asked['fact']}" in colored

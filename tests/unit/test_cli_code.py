@@ -68,12 +68,12 @@ def test_init_with_code_counts_what_is_indexed_and_says_what_it_did(shop: Path) 
     assert rows["languages"] == "python 2, markdown 1, rst 1, toml 1"
     assert rows["skipped"].startswith("2: binary 1, lock file 1")
     assert "read as lines  rst 1" in first.stdout
-    assert "5 parsed, 0 moved, 0 removed in " in first.stderr
+    assert "5 parsed, 0 removed in " in first.stderr
     (shop / "shop/cart.py").rename(shop / "shop/basket.py")
     (shop / "README.md").unlink()
     again = run("init", "--code")
     assert again.stdout.startswith("files ")
-    assert "0 parsed, 1 moved, 1 removed" in again.stderr
+    assert "1 parsed, 2 removed" in again.stderr
 
 
 def test_init_with_code_as_json_holds_everything(shop: Path) -> None:

@@ -149,13 +149,6 @@ def test_ctrl_c_says_how_to_resume(monkeypatch: pytest.MonkeyPatch) -> None:
     assert document(*BASIC)["reports"][0]["cases"] == 6
 
 
-@pytest.mark.slow
-def test_types_choose_the_cases_and_have_their_own_results() -> None:
-    some = document(*BASIC, "--types", "temporal,single-hop")["reports"][0]
-    assert some["question_types"] == {"single-hop": 2, "temporal": 2}
-    assert document(*BASIC)["reports"][0]["cases"] == 6
-
-
 def test_profile_of_the_project_and_overrides_are_laid_over_the_shipped_one(tmp_path: Path) -> None:
     own = tmp_path / ".foveate" / "profiles" / "mine.toml"
     own.parent.mkdir(parents=True)
@@ -213,20 +206,15 @@ def test_a_suite_and_a_system_of_your_own_are_python_modules(monkeypatch: pytest
             sys.modules.pop(name, None)
 
 
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [(("--fail-under", "file.hit_rate@400=1"), "no such metric"), (("--types", "temporal,tempral"), "the type 'tempral'")],
-)
-def test_a_mistake_that_is_found_late_does_not_hide_the_report(bad: tuple[str, ...], message: str) -> None:
-    result = run(*BASIC, *bad)
+def test_a_mistake_that_is_found_late_does_not_hide_the_report() -> None:
+    result = run(*BASIC, "--fail-under", "file.hit_rate@400=1")
     assert result.exit_code == 2
-    assert message in result.stderr
+    assert "no such metric" in result.stderr
     assert result.stdout.startswith("locomo: ")
 
 
 def test_failed_runs_leave_nothing_that_a_report_reads() -> None:
-    for bad in (("--types", "nope"), ("--with", "bench.systems.file_bm25")):
-        assert run(*BASIC, *bad).exit_code == 2
+    assert run(*BASIC, "--with", "bench.systems.file_bm25").exit_code == 2
     assert not list(Path().glob("eval-runs/*"))
 
 
@@ -407,7 +395,6 @@ def test_recorded_context_becomes_a_case_that_can_be_run() -> None:
         (("run", "locomo", "talks.json", "--budgets", "0"), 2, "'0' is not a number of tokens"),
         (("run", "locomo", "talks.json", "--budgets", "-5"), 2, "'-5' is not a number of tokens"),
         ((*BASIC, "--limit", "0"), 2, "limit"),
-        ((*BASIC, "--types", "tempral"), 2, "contains no case of the type 'tempral' that can be run"),
         ((*BASIC, "--profile", "chatt"), 2, "Profile 'chatt' does not exist. Did you mean 'chat'?"),
         ((*BASIC, "--overrides", "gone.toml"), 3, "There is no file 'gone.toml'"),
         ((*BASIC, "--overrides", "broken.json"), 2, "is not valid TOML"),

@@ -257,7 +257,7 @@ def test_the_name_is_that_of_the_manifest_at_the_root(tree: dict[str, str], name
         (POETRY, "stack", "Languages: Python 100 %"),
         (POETRY, "stack", "Python ^3.11; fastapi, sqlalchemy (pyproject.toml)"),
         (POETRY, "commands", "- Check types: `poetry run mypy .` (pyproject.toml)"),
-        (POETRY, "directories", "`orders/billing` (2 Python files): Monthly bills"),
+        (POETRY, "directories", "- `orders` (4 Python files)"),
         (PEP621, "architecture", "Widgets for terminals"),
         (PEP621, "stack", "rich, click"),
         (EXPRESS, "stack", "Node >=20; express, pg, "),
@@ -266,14 +266,12 @@ def test_the_name_is_that_of_the_manifest_at_the_root(tree: dict[str, str], name
         (GO, "stack", "Go 1.22; github.com/gin-gonic/gin (go.mod)"),
         (GO, "commands", "- Build: `make build` (Makefile)"),
         (GO, "commands", "- Test: `go test ./...` (go.mod)"),
-        (GO, "directories", "Package route chooses an upstream for a request"),
         (RUST, "stack", "Rust 1.75; axum, serde (Cargo.toml)"),
-        (RUST, "directories", "`src` (2 Rust files)"),
+        (RUST, "directories", "- `src` (2 Rust files)"),
         (MAVEN, "architecture", "Keeps accounts."),
         (MAVEN, "stack", "Java 21"),
-        (MAVEN, "directories", "`src/main/java/com/acme/ledger`"),
         (GRADLE, "stack", "Java 17"),
-        (RAILS, "directories", "`app/models` (1 Ruby file): data models"),
+        (RAILS, "directories", "- `app` ("),
         (DOTNET, "commands", "- Test: `dotnet test` (src/Shop.Api/Shop.Api.csproj)"),
         (MONOREPO, "architecture", "`apps/web` is web (node, next, react): The shop."),
         (MONOREPO, "architecture", "`services/api` is api (go, echo)."),
@@ -437,7 +435,7 @@ def test_an_empty_repository_says_nothing() -> None:
 def test_files_that_cannot_be_read_are_taken_by_their_paths() -> None:
     codebase = describe(sorted(POETRY), lambda path: None)
     assert codebase.project.language == "python"
-    assert "`orders/billing` (2 Python files)" in text(codebase, "directories")
+    assert "- `orders` (4 Python files)" in text(codebase, "directories")
 
 
 @pytest.mark.parametrize("tree", [POETRY, EXPRESS, GO, MAVEN, MONOREPO])
@@ -466,11 +464,13 @@ def test_a_file_more_leaves_a_large_project_as_it_was() -> None:
     assert [approximate_count(count) for count in (7, 99, 104, 2_823)] == ["7", "99", "about 100", "about 2,800"]
 
 
-def test_every_top_directory_is_told_before_what_is_inside() -> None:
-    tree = {f"{top}/a_rather_long_name_{n}/some_module.py": "" for top in ("alpha", "beta", "gamma") for n in range(30)}
-    said = text(read(tree | {"tests/test_x.py": "", "docs/x.md": ""}), "directories")
-    for top in ("alpha", "beta", "gamma", "tests", "docs"):
-        assert f"\n- `{top}` (" in f"\n{said}"
+def test_directories_with_code_come_first_and_hidden_ones_are_left_out() -> None:
+    tree = dict.fromkeys(["data/a.csv", "data/b.csv", "src/x.py", "src/notes.txt", "tests/test_x.py", ".github/ci.yml"], "")
+    assert text(read(tree), "directories").splitlines() == [
+        "- `src` (1 Python file)",
+        "- `data` (2 files)",
+        "- `tests` (1 Python file)",
+    ]
 
 
 def test_this_project_describes_itself() -> None:
@@ -485,5 +485,5 @@ def test_this_project_describes_itself() -> None:
         "pytest",
     )
     assert first_test_command(codebase) == "make test"
-    assert "`src/foveate/store`" in text(codebase, "directories")
+    assert text(codebase, "directories").startswith("- `src` (")
     assert len(codebase.input_paths) < 60

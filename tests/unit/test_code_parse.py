@@ -115,8 +115,8 @@ def test_a_grammar_that_cannot_be_loaded_is_named_with_the_reason(monkeypatch: p
     monkeypatch.setattr(languages, "PARSED_LANGUAGES", rows)
     monkeypatch.setattr(languages, "LANGUAGES", {row.name: row for row in rows})
     found = unavailable_grammars()
-    assert "pip install tree-sitter-absent" in found["absent"]
-    assert "does not fit" in found["odd"]
+    assert "pip install --upgrade tree-sitter-absent" in found["absent"]
+    assert "no_such_function" in found["odd"]
     assert grammar("absent") is grammar("odd") is grammar("unheard of") is None
 
 

@@ -123,7 +123,6 @@ def test_document_has_stable_keys_and_is_json() -> None:
     assert first == {
         "metric": "hit_rate", "budget": 100, "evidence_type": "turn", "question_type": "", "rank_cutoff": None,
         "value": 0.333333, "case_count": 3, "low": 0.061492, "high": 0.79234, "interval": "wilson",
-        "clustered_interval": None,
     }  # fmt: skip
     assert found["usage"][1] == {"budget": 200, "tokens": 127.0, "cpu_ms": 2.0, "over_budget": 1}
 

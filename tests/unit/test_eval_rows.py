@@ -188,7 +188,7 @@ def test_a_run_that_was_stopped_says_so(data: Path, tmp_path: Path, monkeypatch:
 # --- a folder ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("other", [{"data": "d2"}, {"options": {"split": "s"}}, {"scoring": "s2"}, {"types": ["t"]}])
+@pytest.mark.parametrize("other", [{"data": "d2"}, {"options": {"split": "s"}}, {"scoring": "s2"}])
 def test_runs_on_other_cases_do_not_share_a_table(tmp_path: Path, other: dict[str, Any]) -> None:
     write(tmp_path / "1.jsonl", {**HEADER, "system": "fts5"}, "a", at=100)
     write(tmp_path / "2.jsonl", HEADER, "a", at=200)
@@ -238,7 +238,7 @@ def test_skipped_cases_are_stored_and_reported(data: Path, tmp_path: Path) -> No
 
 
 def test_a_run_without_results_leaves_no_file(data: Path, tmp_path: Path) -> None:
-    run(talks(), open_system("recency"), data, tmp_path / "out", types=["nope"])
+    run(talks(subsets=lambda path, options: iter(())), open_system("recency"), data, tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []
 
     def fails(path: Path, options: Any) -> Iterator[Subset]:

@@ -7,7 +7,7 @@ from math import comb, sqrt
 
 import pytest
 
-from foveate.eval.statistics import clustered_interval, estimate, mcnemar, normal, sign_flip_test, t_quantile_95, wilson
+from foveate.eval.statistics import estimate, mcnemar, normal, sign_flip_test, wilson
 
 
 @pytest.mark.parametrize(
@@ -38,36 +38,6 @@ def test_normal_interval_is_clipped_and_knows_nothing_from_one_case(
 ) -> None:
     found = normal(values)
     assert (found.low, found.high) == expected
-
-
-def test_interval_over_subsets_is_wider_where_subsets_differ() -> None:
-    subsets = [f"w{n // 10}" for n in range(50)]
-    values = [float(n // 10 % 2) for n in range(50)]  # subsets of 0, 1, 0, 1, 0: mean 0.4
-    found = clustered_interval(values, subsets)
-    assert found is not None
-    error = sqrt(0.3 / 5)  # variance of the five means is 1.2 / 4
-    assert (found.low, found.high) == pytest.approx((max(0, 0.4 - 2.776 * error), min(1, 0.4 + 2.776 * error)), abs=0.003)
-    assert found.high - found.low > 2 * (wilson(20, 50).high - wilson(20, 50).low)
-
-
-def test_interval_over_subsets_weighs_subsets_by_their_cases() -> None:
-    # Sums less mean times size: mean 0.7; 5 - 3.5, and -0.7 + 0.7 ... for the one-case subsets.
-    values, subsets = [1.0] * 6 + [0.0, 1.0, 0.0, 0.0], ["a"] * 6 + ["b", "c", "d", "e"]
-    found = clustered_interval(values, subsets)
-    spread = (6 - 0.7 * 6) ** 2 + 3 * 0.7**2 + 0.3**2
-    half_width = 2.776 * sqrt(spread * 5 / 4) / 10
-    assert found is not None
-    assert (found.low, found.high) == pytest.approx((0.7 - half_width, 1.0), abs=0.003)
-
-
-def test_fewer_than_five_subsets_have_no_interval_of_their_own() -> None:
-    assert estimate([1.0, 0.0, 1.0, 1.0], list("abcd")).clustered_interval is None
-    assert estimate([1.0, 0.0, 1.0, 1.0, 1.0], list("abcde")).clustered_interval is not None
-
-
-@pytest.mark.parametrize(("degrees", "t"), [(4, 2.7764), (9, 2.2622), (30, 2.0423), (1000, 1.9623)])
-def test_t_quantile_is_near_the_tables(degrees: int, t: float) -> None:
-    assert t_quantile_95(degrees) == pytest.approx(t, rel=0.003)
 
 
 @pytest.mark.parametrize(
@@ -115,6 +85,6 @@ def test_no_difference_has_p_one(differences: list[float]) -> None:
 
 
 def test_all_or_nothing_has_the_interval_of_a_share() -> None:
-    share, fractions = (estimate(values, ["a", "b"]) for values in ([1.0, 0.0], [0.25, 0.75]))
+    share, fractions = (estimate(values) for values in ([1.0, 0.0], [0.25, 0.75]))
     assert share.value == fractions.value == 0.5
     assert (share.interval.method, fractions.interval.method) == ("wilson", "normal")

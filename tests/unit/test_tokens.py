@@ -56,24 +56,12 @@ def test_exact_counters_agree_with_tiktoken(name: str, kind: str, reference: dic
     assert tokens.count(TEXTS[kind], name) == reference[name](TEXTS[kind])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", TEXTS)
-@pytest.mark.parametrize("name", EXACT)
-def test_the_fallback_without_rs_bpe_agrees_too(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = tokens.count(TEXTS[kind], name)
-    assert _fallback(EXACT[name], monkeypatch)(TEXTS[kind]) == expected
-
-
-@pytest.mark.slow
-def test_the_fallback_survives_a_million_blanks(monkeypatch: pytest.MonkeyPatch) -> None:
-    blanks = " " * 1_000_000
-    assert _fallback("o200k_base", monkeypatch)(blanks) == pytest.approx(tokens.count(blanks), abs=2)
-
-
-def test_without_any_tokenizer_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "tiktoken", None)
+def test_without_the_tokenizer_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rs_bpe.bpe", None)
+    tokens._tokenizer.cache_clear()
     with pytest.raises(FoveateError, match="pip install rs-bpe"):
-        _fallback("o200k_base", monkeypatch)
+        tokens.count("a text")
+    assert tokens.count("a text", "chars4") == 2
 
 
 def test_special_tokens_are_ordinary_text() -> None:
@@ -186,12 +174,6 @@ def test_a_slash_after_punctuation_and_a_newline_is_why_blocks_may_not_start_wit
 
 def test_blanks_join_the_newlines_before_them_which_is_why_blocks_may_not_start_with_it() -> None:
     assert tokens.count("x\n\n" + "\n\ny\n") != tokens.count("x\n\n") + tokens.count("\n\ny\n")
-
-
-def _fallback(encoding: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], int]:
-    """The tokenizer as it is found where rs_bpe cannot be imported."""
-    monkeypatch.setitem(sys.modules, "rs_bpe.bpe", None)
-    return tokens._tokenizer.__wrapped__(encoding)
 
 
 def _over_o200k(kind: str) -> float:

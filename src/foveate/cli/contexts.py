@@ -11,7 +11,7 @@ import click
 from foveate.cli import receipt_text
 from foveate.cli.call import STDIN, Call, Verb, decode_text, pass_call, read_text, record_id, say
 from foveate.cli.options import collect, extra_option, extra_texts
-from foveate.cli.render import cut, print_lines, supports_utf8, table, width
+from foveate.cli.render import cut, print_lines, supports_utf8, table
 from foveate.clock import iso
 from foveate.errors import BudgetError, InputError
 from foveate.operations import documents
@@ -77,7 +77,7 @@ def context(
         _print_context(call, found, messages, computed)
         if explain and not (call.as_json or messages or computed):
             not_considered = engine.receipts.count_not_considered(found)
-            print_lines([[], *receipt_text.explain(engine.receipts.get(found), found.counter, width(), not_considered)])
+            print_lines([[], *receipt_text.explain(engine.receipts.get(found), found.counter, not_considered)])
     if call.as_json:
         return
     if not found.text.strip():
@@ -129,7 +129,7 @@ def why(call: Call, item: str, context: str) -> None:
     with call.open() as engine:
         receipt = engine.receipts.get(context)
         found = engine.why(record_id(engine, item), receipt)
-    call.print(documents.why(found), receipt_text.why(found, receipt, width()))
+    call.print(documents.why(found), receipt_text.why(found, receipt))
 
 
 @click.command(cls=Verb, scoped=True)

@@ -15,13 +15,12 @@ import click
 from foveate.cli.call import Call, Verb, pass_call, say
 from foveate.cli.options import complete_profiles
 from foveate.cli.render import Bar
-from foveate.errors import InputError, near
+from foveate.errors import InputError
 from foveate.eval.model import METRICS, RUNS_DIR
 from foveate.text.format import pluralize
 from foveate.types import LAST
 
 if TYPE_CHECKING:
-    from foveate.eval.report import Report
     from foveate.eval.run import Progress
 
 FILE_TYPE = click.Path(path_type=Path)
@@ -39,14 +38,9 @@ def complete_suites(ctx: click.Context, param: click.Parameter, incomplete: str)
     return [name for name in SUITES if name.startswith(incomplete)]
 
 
-def split_names(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
-    """Parse `a,b`."""
-    return tuple(part.strip() for part in (value or "").split(",") if part.strip())
-
-
 def parse_budgets(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...]:
     """Parse `250,1000`."""
-    parts = split_names(ctx, param, value)
+    parts = [part.strip() for part in (value or "").split(",") if part.strip()]
     for part in parts:
         if not (part.isascii() and part.isdigit() and int(part)):
             raise click.BadParameter(f"{part!r} is not a number of tokens; write for example 250,1000,4000.", ctx, param)
@@ -80,7 +74,6 @@ metric_option = click.option(
 @click.option("--overrides", type=FILE_TYPE, metavar="FILE", help="A TOML file to lay over the profile.")
 @click.option("--budgets", metavar="N,N", callback=parse_budgets, help="Token budgets instead of the suite's.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Run only the first N subsets.")
-@click.option("--types", metavar="NAME,NAME", callback=split_names, help="Run only questions of these types.")
 @click.option("-o", "options", multiple=True, metavar="NAME=VALUE", callback=parse_pairs, help="Set an option of the suite.")
 @click.option("--out", type=FILE_TYPE, default=RUNS_DIR, show_default=True, metavar="DIR", help="The folder of the results.")
 @click.option("--with", "others", multiple=True, metavar="NAME,NAME", help="Also run these systems. Repeatable.")
@@ -101,7 +94,6 @@ def run(
     overrides: Path | None,
     budgets: tuple[int, ...],
     limit: int | None,
-    types: tuple[str, ...],
     options: dict[str, str],
     out: Path,
     others: tuple[str, ...],
@@ -140,15 +132,13 @@ def run(
     for system in opened:
         runner.check(loaded, system, path, options)
     with progress_line(out) as progress:
-        limits: Any = {"budgets": budgets or None, "limit": limit, "types": types}
-        runs = [runner.run(loaded, system, path, out, options=options, progress=progress, **limits) for system in opened]
+        given: Any = {"options": options, "budgets": budgets or None, "limit": limit, "progress": progress}
+        runs = [runner.run(loaded, system, path, out, **given) for system in opened]
     if not runs[0].results:
-        of_types = f" of the type {' or '.join(map(repr, types))}" if types else ""
-        raise InputError(f"{str(path)!r} contains no case{of_types} that can be run.")
+        raise InputError(f"{str(path)!r} contains no case that can be run.")
     reports = [metrics_of.report(run) for run in runs]
     show = partial(eval_text.print_reports, call, reports, metrics)
     try:
-        _check_types(reports[0], types)
         failed = compare.failed_thresholds(reports[0], parsed)
     except InputError:
         show(failed=[])  # a run may take hours, so a typing mistake in an option must not hide its report
@@ -158,12 +148,6 @@ def run(
         say(line)
     if failed:
         raise click.exceptions.Exit(EXIT_BELOW_THRESHOLD)
-
-
-def _check_types(report: Report, types: Sequence[str]) -> None:
-    for name in types:
-        if name not in report.question_types:
-            raise InputError(f"No case of {report.run.suite!r} has the type {name!r}.{near(name, report.question_types)}")
 
 
 @contextmanager

@@ -199,7 +199,7 @@ def _print_index(document: Mapping[str, Any]) -> None:
     if not document["files"]:
         say(f"no files to index in {document['root']!r}.")
     update = document["update"]
-    counts = ", ".join(f"{update[f'{verb}_files']:,} {verb}" for verb in ("parsed", "moved", "removed"))
+    counts = ", ".join(f"{update[f'{verb}_files']:,} {verb}" for verb in ("parsed", "removed"))
     say(f"{counts} in {update['seconds']:.1f} s")
 
 

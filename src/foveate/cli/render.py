@@ -74,10 +74,10 @@ def print_text(*texts: str) -> None:
     print_lines(text_line(text) for text in texts)
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1, styles: Sequence[str] = ()) -> list[Line]:
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1, style: str = "") -> list[Line]:
     """Return aligned columns: the first `left` to the left, and the others, which hold numbers, to the right.
 
-    `styles` colours the first cell of each row.
+    `style` colours the first cell of each row.
     """
     sizes = [max(len(row[n]) for row in (heads, *rows)) for n in range(len(heads))]
 
@@ -87,9 +87,9 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1,
         ]
 
     out: list[Line] = [[("  ".join(cells(heads)), "dim")]]
-    for n, row in enumerate(rows):
+    for row in rows:
         first, *rest = cells(row)
-        out.append([(first, styles[n] if styles else ""), ("  " + "  ".join(rest) if rest else "", "")])
+        out.append([(first, style), ("  " + "  ".join(rest) if rest else "", "")])
     return out
 
 

@@ -10,7 +10,7 @@ import click
 from foveate.cli import receipt_text
 from foveate.cli.call import Call, Verb, pass_call, record_id, say
 from foveate.cli.options import extra_option, extra_texts
-from foveate.cli.render import Line, pairs, print_lines, text_line, title, value_text, width
+from foveate.cli.render import Line, pairs, print_lines, text_line, title, value_text
 from foveate.clock import iso
 from foveate.errors import InputError
 from foveate.operations import documents
@@ -155,7 +155,7 @@ def _show_context(call: Call, engine: Engine, receipt: Receipt, full: bool) -> N
     counter = receipt.request.counter or engine.store.data.rules.counter
     lines = [
         *pairs([("query", " ".join(receipt.request.query.split())), ("computed", iso(receipt.created))]),
-        *receipt_text.explain(receipt, counter, width(), validation.not_considered),
+        *receipt_text.explain(receipt, counter, validation.not_considered),
     ]
     for heading, texts in (("Warnings", validation.warnings), ("Suggestions", validation.suggestions)):
         lines += [[], title(heading), *map(text_line, texts)] if texts else []
@@ -172,7 +172,7 @@ def _print_text_again(engine: Engine, receipt: Receipt) -> None:
 
 def _show_diff(call: Call, engine: Engine, before: str, after: str) -> None:
     found = engine.receipts.diff(before, after)
-    call.print(documents.diff(found), receipt_text.diff(found, width()))
+    call.print(documents.diff(found), receipt_text.diff(found))
 
 
 def _show_replay(call: Call, engine: Engine, id: str, extra: tuple[str, ...]) -> None:

@@ -7,7 +7,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +19,7 @@ from foveate.cli.call import STDIN, Call, Verb, VerbGroup, decode_text, pass_cal
 from foveate.cli.render import print_lines, progress_bar, table
 from foveate.errors import Conflict, InputError
 from foveate.store.database_url import expand_env, refers_to_database
+from foveate.text.atomic_write import replaced_on_success
 from foveate.types import Scope
 
 if TYPE_CHECKING:
@@ -261,26 +262,16 @@ def _closable(lines: Iterable[str]) -> Generator[str, None, None]:
 
 def _write(file: str, lines: Iterator[str]) -> tuple[int, int]:
     """Write lines as UTF-8 and return the number of lines, and of records. A file appears when it is complete."""
-    if file == STDIN:
+    if file == STDIN or _is_stream(file):
         with click.open_file(file, "wb") as out:
             return _copy(lines, out)
-    target = os.path.realpath(file)
-    part = target if _is_stream(target) else f"{target}.{os.getpid()}.part"
     try:
-        with open(part, "wb") as out:
-            counts = _copy(lines, out)
-        if part != target:
-            if os.path.exists(target):
-                os.chmod(part, stat.S_IMODE(os.stat(target).st_mode))
-            os.replace(part, target)
-    except BaseException as error:
-        if part != target:
-            with suppress(OSError):
-                os.unlink(part)
-        if isinstance(error, OSError) and error.errno is not None:
-            raise OSError(error.errno, error.strerror, file) from None
-        raise
-    return counts
+        with replaced_on_success(file) as part, open(part, "wb") as out:
+            return _copy(lines, out)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, file) from None  # without the name of the temporary file
 
 
 def _copy(lines: Iterable[str], out: Any) -> tuple[int, int]:

@@ -151,7 +151,7 @@ def list_(call: Call, status: TaskStatus | None, ready: bool, parent: str | None
         )
         for each in found
     ]
-    print_lines(table(heads, rows, left=len(heads), styles=["cyan"] * len(rows)))
+    print_lines(table(heads, rows, left=len(heads), style="cyan"))
 
 
 def _list_claims(call: Call) -> None:

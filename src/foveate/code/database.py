@@ -19,7 +19,7 @@ import apsw
 from foveate.errors import StoreError
 from foveate.text import analysis
 
-VERSION = f"4.{analysis.VERSION}"
+VERSION = f"5.{analysis.VERSION}"
 """Raise the first number if the stored data change: every index is then built again."""
 
 BUSY_TIMEOUT_MS = 120_000
@@ -39,7 +39,6 @@ CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE files (
   id INTEGER PRIMARY KEY, path TEXT UNIQUE, hash TEXT, size INTEGER, mtime INTEGER, checked INTEGER, language TEXT,
   role TEXT, lines INTEGER, imports TEXT, broken INTEGER, redacted TEXT);
-CREATE INDEX files_by_hash ON files (hash);
 CREATE TABLE aside (path TEXT PRIMARY KEY, reason TEXT, size INTEGER, mtime INTEGER) WITHOUT ROWID;
 CREATE TABLE definitions (
   id INTEGER PRIMARY KEY, file INTEGER, name TEXT, qualified TEXT, nth INTEGER, kind TEXT, line INTEGER, last INTEGER,

@@ -16,10 +16,9 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from foveate.code.cache import IndexCache
 from foveate.code.database import Damaged, IndexDatabase
 from foveate.code.file_text import FileText, read_text
-from foveate.code.index_reader import IndexReader
+from foveate.code.index_reader import IndexCache, IndexReader
 from foveate.code.indexing import IndexUpdate, Progress, detect_changes, update_index
 from foveate.code.model import Exclusion, FoundFile
 from foveate.code.walk import MAX_FILES, WalkResult, matcher, walk

@@ -53,8 +53,6 @@ Progress = Callable[[int, int], None]
 ReadFile = Callable[[str], FileText | Exclusion]
 Columns: TypeAlias = "tuple[array[int], array[int], array[int]]"
 """Definitions, their files and their lengths."""
-_Row: TypeAlias = tuple[int, str, str, str]
-"""An indexed file: id, path, language, role."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +60,6 @@ class IndexUpdate:
     """The result of an update."""
 
     parsed_files: int = 0
-    moved_files: int = 0
     removed_files: int = 0
     files: int = 0
     notes: tuple[str, ...] = ()
@@ -171,8 +168,6 @@ class _Batch:
         self._db = db
         self._read = read
         self._changes = changes
-        self._waiting = set(changes.removed)
-        """Removed files that may still be found under another name."""
         self._segment = Segment()
         self._columns: Columns = (array("I"), array("I"), array("I"))
 
@@ -183,8 +178,7 @@ class _Batch:
             if n % 20 == 0:
                 on_progress(n)
             outcomes[self._index_file(file)] += 1
-        is_last = len(self._changes.changed) <= FILES_PER_TRANSACTION
-        removed = sorted(self._waiting) if is_last else []  # a later batch may find that they were moved
+        removed = self._changes.removed
         for path in removed:
             self._remove(path)
         if self._columns[0]:
@@ -193,31 +187,26 @@ class _Batch:
         if removed or self._changes.removed_exclusions or outcomes.total() > outcomes["kept"]:
             self._db.allocate_ids("generation")
         on_progress(min(FILES_PER_TRANSACTION, len(self._changes.changed)))
-        parsed, moved = result.parsed_files + outcomes["parsed"], result.moved_files + outcomes["moved"]
-        return IndexUpdate(parsed, moved, result.removed_files + len(removed), result.files, result.notes)
+        parsed = result.parsed_files + outcomes["parsed"]
+        return IndexUpdate(parsed, result.removed_files + len(removed), result.files, result.notes)
 
     def _index_file(self, file: FoundFile) -> str:
-        """Index one file. Returns `aside`, `kept`, `moved` or `parsed`."""
+        """Index one file. Returns `aside`, `kept` or `parsed`."""
         checked = time_ns()
         text = self._read(file.path)
-        is_indexed = file.path in self._changes.indexed_paths
         if isinstance(text, Exclusion):
             return self._exclude(file, text.reason, checked)
         if file.path in self._changes.excluded_paths:
             self._db.execute("DELETE FROM aside WHERE path = ?", (file.path,))
-        same, moved = self._previous_versions(file, text, is_indexed)
-        if is_indexed and not same:
+        if file.path in self._changes.indexed_paths:
+            same = self._db.fetch_all("SELECT id FROM files WHERE path = ? AND hash = ?", (file.path, text.hash))
+            if same:
+                state = (file.size, file.mtime_ns, checked, same[0][0])
+                self._db.execute("UPDATE files SET size = ?, mtime = ?, checked = ? WHERE id = ?", state)
+                return "kept"
             self._remove(file.path)
-        version = same or moved
-        if version is None:
-            self._parse(file, text, checked)
-            return "parsed"
-        self._waiting.discard(version[1])
-        self._db.execute(
-            "UPDATE files SET path = ?, size = ?, mtime = ?, checked = ?, role = ? WHERE id = ?",
-            (file.path, file.size, file.mtime_ns, checked, role_of(file.path), version[0]),
-        )
-        return "kept" if same else "moved"
+        self._parse(file, text, checked)
+        return "parsed"
 
     def _exclude(self, file: FoundFile, reason: str, checked: int) -> str:
         if file.path in self._changes.indexed_paths:
@@ -227,16 +216,6 @@ class _Batch:
         mtime = file.mtime_ns if file.mtime_ns < checked - MTIME_GRANULARITY_NS else -1
         self._db.execute("REPLACE INTO aside VALUES (?, ?, ?, ?)", (file.path, reason, file.size, mtime))
         return "kept" if before == [(reason,)] else "aside"
-
-    def _previous_versions(self, file: FoundFile, text: FileText, is_indexed: bool) -> tuple[_Row | None, _Row | None]:
-        """Return the indexed file with this path and content, and a removed one with the same content, language and role."""
-        if not is_indexed and not self._waiting:
-            return None, None
-        rows: list[_Row] = self._db.fetch_all("SELECT id, path, language, role FROM files WHERE hash = ?", (text.hash,))
-        same = next((row for row in rows if row[1] == file.path), None)
-        language, is_test = language_of(file.path, text.text[:HEAD_CHARS]), role_of(file.path) == "test"
-        moved = (row for row in rows if row[1] in self._waiting and row[2] == language and (row[3] == "test") == is_test)
-        return same, next(moved, None)
 
     def _parse(self, file: FoundFile, text: FileText, checked: int) -> None:
         role, language = role_of(file.path), language_of(file.path, text.text[:HEAD_CHARS])

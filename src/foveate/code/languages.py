@@ -245,12 +245,7 @@ def _load(name: str) -> tuple[Grammar | None, str]:
     package = row.package.replace("_", "-")
     try:
         from tree_sitter import Language as Grammar
-    except ImportError as error:
-        return None, f"tree-sitter is not installed ({error}); pip install tree-sitter"
-    try:
+
         return Grammar(getattr(import_module(row.package), row.grammar_function)()), ""
-    except ImportError as error:
-        return None, f"{package} is not installed ({error}); pip install {package}"
-    except (AttributeError, TypeError, ValueError) as error:
-        update = f"pip install --upgrade {package} tree-sitter"
-        return None, f"{package} does not fit the installed tree-sitter ({error}); {update}"
+    except (ImportError, AttributeError, TypeError, ValueError) as error:  # missing, or made for another tree-sitter
+        return None, f"{package} cannot be loaded ({error}); pip install --upgrade {package} tree-sitter"

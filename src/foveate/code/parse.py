@@ -29,10 +29,9 @@ from threading import local
 from time import thread_time
 from typing import TYPE_CHECKING
 
-from foveate.code.definitions import find_definitions, shorten_signature
+from foveate.code.definitions import SourceText, find_definitions, shorten_signature
 from foveate.code.languages import LANGUAGES, Language, grammar
 from foveate.code.model import Definition, ParsedFile
-from foveate.code.source_text import SourceText
 
 if TYPE_CHECKING:
     from tree_sitter import Language as Grammar

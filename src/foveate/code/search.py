@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 from heapq import nsmallest
 
 from foveate.code import postings
-from foveate.code.cache import FileTable, IndexedFile
 from foveate.code.graph import CLASS_KINDS
-from foveate.code.index_reader import IndexReader
+from foveate.code.index_reader import FileTable, IndexedFile, IndexReader
 from foveate.code.model import MODULE, Role, Symbol
 from foveate.code.postings import PostingKind
 from foveate.code.query import CodeQuery, Frame

@@ -16,10 +16,9 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from foveate.code import query
-from foveate.code.cache import IndexedFile
 from foveate.code.file_text import FileText, path_spellings
 from foveate.code.index import CodeIndex, CodeSettings
-from foveate.code.index_reader import IndexReader
+from foveate.code.index_reader import IndexedFile, IndexReader
 from foveate.code.indexing import IndexUpdate, Progress
 from foveate.code.model import Exclusion
 from foveate.code.search import CodeHits, search
@@ -28,7 +27,7 @@ from foveate.text.redact import AllowList
 if TYPE_CHECKING:
     from foveate.code.docs import CodebaseDocs
 
-DOCS_VERSION = 2
+DOCS_VERSION = 3
 """Raise it when the codebase docs of the same files change."""
 
 MAX_FILE_HITS, MAX_DEFINITION_HITS = 50, 100

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from foveate.eval.model import CASE_METRICS, EVIDENCE_METRICS
 from foveate.eval.rows import CaseResult, Run
-from foveate.eval.statistics import Estimate, Interval, estimate
+from foveate.eval.statistics import Estimate, estimate
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 DIGITS = 6
 
 
@@ -120,39 +120,31 @@ def _hit_score(metric: str, hits: Sequence[bool]) -> float:
 def _evidence_metrics(
     cases: Sequence[CaseResult], budget: int, evidence_type: str, question_type: str
 ) -> Iterator[tuple[MetricKey, Estimate]]:
-    counted = [(case.subset, hits) for case in cases if (hits := case.by_budget[budget].hits.get(evidence_type))]
-    if counted:
-        subsets = [subset for subset, _ in counted]
-        for metric in EVIDENCE_METRICS:
-            values = [_hit_score(metric, hits) for _, hits in counted]
-            yield MetricKey(metric, budget, evidence_type, question_type), estimate(values, subsets)
+    counted = [hits for case in cases if (hits := case.by_budget[budget].hits.get(evidence_type))]
+    for metric in EVIDENCE_METRICS if counted else ():
+        values = [_hit_score(metric, hits) for hits in counted]
+        yield MetricKey(metric, budget, evidence_type, question_type), estimate(values)
 
 
 def _case_metrics(cases: Sequence[CaseResult], budget: int, question_type: str) -> Iterator[tuple[MetricKey, Estimate]]:
     for metric in CASE_METRICS:
-        counted = [(case.subset, score) for case in cases if (score := case_score(case, metric, budget)) is not None]
-        if counted:
-            subsets, values = zip(*counted, strict=True)
-            yield MetricKey(metric, budget, question_type=question_type), estimate(values, subsets)
+        if values := [score for case in cases if (score := case_score(case, metric, budget)) is not None]:
+            yield MetricKey(metric, budget, question_type=question_type), estimate(values)
 
 
 def _rank_metrics(
     cases: Sequence[CaseResult], question_type: str, rank_cutoffs: Mapping[str, Sequence[int]]
 ) -> Iterator[tuple[MetricKey, Estimate]]:
     for evidence_type in dict.fromkeys(name for case in cases for name in case.ranks):
-        counted = [(case.subset, ranks) for case in cases if (ranks := case.ranks.get(evidence_type))]
-        subsets = [subset for subset, _ in counted]
+        counted = [ranks for case in cases if (ranks := case.ranks.get(evidence_type))]
         if not counted:
             continue
         for cutoff in rank_cutoffs.get(evidence_type, ()):
             for metric in ("hit_rate", "complete"):
-                values = [
-                    _hit_score(metric, [rank is not None and rank <= cutoff for rank in ranks]) for _, ranks in counted
-                ]
-                key = MetricKey(metric, None, evidence_type, question_type, cutoff)
-                yield key, estimate(values, subsets)
-        reciprocal = [1 / min((rank for rank in ranks if rank is not None), default=float("inf")) for _, ranks in counted]
-        yield MetricKey("mrr", None, evidence_type, question_type), estimate(reciprocal, subsets)
+                values = [_hit_score(metric, [rank is not None and rank <= cutoff for rank in ranks]) for ranks in counted]
+                yield MetricKey(metric, None, evidence_type, question_type, cutoff), estimate(values)
+        reciprocal = [1 / min((rank for rank in ranks if rank is not None), default=float("inf")) for ranks in counted]
+        yield MetricKey("mrr", None, evidence_type, question_type), estimate(reciprocal)
 
 
 def _budget_usage(run: Run, budget: int) -> BudgetUsage:
@@ -199,14 +191,11 @@ def as_json(report: Report) -> dict[str, Any]:
 
 
 def _estimate_json(estimate: Estimate) -> dict[str, Any]:
-    clustered = estimate.clustered_interval
+    interval = estimate.interval
     return {
         "value": round(estimate.value, DIGITS),
         "case_count": estimate.case_count,
-        **_interval_json(estimate.interval),
-        "clustered_interval": _interval_json(clustered) if clustered else None,
+        "low": round(interval.low, DIGITS),
+        "high": round(interval.high, DIGITS),
+        "interval": interval.method,
     }
-
-
-def _interval_json(interval: Interval) -> dict[str, Any]:
-    return {"low": round(interval.low, DIGITS), "high": round(interval.high, DIGITS), "interval": interval.method}

@@ -18,7 +18,7 @@ from foveate.errors import InputError, NotFound
 from foveate.eval.reading import lock
 
 FORMAT_VERSION = 2
-COMPARABLE_KEYS = ("suite", "data", "options", "scoring", "types")
+COMPARABLE_KEYS = ("suite", "data", "options", "scoring")
 """Runs with the same values ran the same cases and scored them alike, so they may share a table."""
 _PARSE_ERRORS = (ValueError, KeyError, TypeError, AttributeError)
 

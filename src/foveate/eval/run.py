@@ -51,17 +51,16 @@ def run(
     *,
     budgets: Sequence[int] | None = None,
     limit: int | None = None,
-    types: Sequence[str] = (),
     options: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> Run:
     """Run every case of a suite, except those whose results are in `folder` already.
 
-    `limit` is the number of subsets to run, starting with the first. `types` are the question types to run.
+    `limit` is the number of subsets to run, starting with the first.
     """
     options = dict(options or {})
     check(suite, system, data, options)
-    header = _run_header(suite, system, data, options, budgets or suite.budgets, types)
+    header = _run_header(suite, system, data, options, budgets or suite.budgets)
     path = folder / f"{suite.name}.{_file_name(system.name)}.{_header_digest(header)}.jsonl"
     finished: SubsetResults = {}
     with open_run_file(path, header) as writer:
@@ -70,7 +69,7 @@ def run(
             if subset.id not in writer.subsets:
                 dataset = _load_dataset(suite, data, subset)
                 results = []
-                for result in _run_cases(suite, system, data, subset.id, dataset, header["budgets"], types):
+                for result in _run_cases(suite, system, data, subset.id, dataset, header["budgets"]):
                     results.append(result)
                     if progress:
                         progress(system.name, len(finished), case_count + len(results))
@@ -102,7 +101,7 @@ def check(suite: Suite, system: System, data: Path, options: Mapping[str, str]) 
 
 
 def _run_header(
-    suite: Suite, system: System, data: Path, options: Mapping[str, str], budgets: Sequence[int], types: Sequence[str]
+    suite: Suite, system: System, data: Path, options: Mapping[str, str], budgets: Sequence[int]
 ) -> dict[str, Any]:
     """Return everything that results depend on.
 
@@ -121,7 +120,6 @@ def _run_header(
         "shared": digest([*SHARED_FILES, *_files_of(type(system).open)]),
         "rank_cutoffs": {name: list(cutoffs) for name, cutoffs in suite.rank_cutoffs.items()},
         "version": __version__,
-        **({"types": sorted(types)} if types else {}),
     }
 
 
@@ -142,15 +140,14 @@ def _load_dataset(suite: Suite, data: Path, subset: Subset) -> Dataset:
 
 
 def _run_cases(
-    suite: Suite, system: System, data: Path, subset: str, dataset: Dataset, budgets: Sequence[int], types: Sequence[str]
+    suite: Suite, system: System, data: Path, subset: str, dataset: Dataset, budgets: Sequence[int]
 ) -> Iterator[CaseResult]:
-    cases = [case for case in dataset.cases if not types or case.question_type in types]
-    if not cases:
+    if not dataset.cases:
         return
     with _errors_at(f"{str(data)!r}, {subset}"):
         opened = system.open(dataset, suite)
     try:
-        for case in cases:
+        for case in dataset.cases:
             with _errors_at(f"{str(data)!r}, case {case.id!r}"):
                 result = run_case(opened, case, subset, budgets)
             yield result

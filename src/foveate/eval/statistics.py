@@ -3,23 +3,20 @@
 If every case scores 0 or 1, the mean is a share and gets Wilson's interval, which is right near 0 and 1 and for few cases.
 A mean of other fractions gets the normal interval, clipped to 0..1. It is rough for few cases, and empty if all score alike.
 
-Both intervals take cases as independent. Cases of one subset are not: they use the same store, and a hard subset is hard
-for all of them. From five subsets on, `Estimate.clustered_interval` takes subsets as the sample: its standard error comes
-from the subsets' distances from the mean, weighted by their cases, with Student's t for their number. Use it to predict
-results on new subsets, such as another talk. The paired tests take cases as independent, too.
+Intervals and tests take cases as independent. Cases of one subset are not: they use the same store, and a hard subset is
+hard for all of them.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
 
 Z_95 = 1.959963984540054
 """95 % of a normal distribution lie within this many standard deviations."""
-MIN_SUBSETS = 5
 PERMUTATION_COUNT = 10_000
 SEED = 1
 EQUAL_TOLERANCE = 1e-9
@@ -29,7 +26,7 @@ DIFFERENCE_DIGITS = 12
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A 95 % interval. `method` is wilson, normal or clustered."""
+    """A 95 % interval. `method` is wilson or normal."""
 
     low: float
     high: float
@@ -43,15 +40,13 @@ class Estimate:
     value: float
     case_count: int
     interval: Interval
-    clustered_interval: Interval | None = None
 
 
-def estimate(values: Sequence[float], subsets: Sequence[str]) -> Estimate:
-    """Return the mean of scores in 0..1 with its intervals. `subsets` names the subset of each score."""
+def estimate(values: Sequence[float]) -> Estimate:
+    """Return the mean of scores in 0..1 with its interval."""
     n = len(values)
-    mean = math.fsum(values) / n
     interval = wilson(round(sum(values)), n) if {0.0, 1.0}.issuperset(values) else normal(values)
-    return Estimate(mean, n, interval, clustered_interval(values, subsets))
+    return Estimate(math.fsum(values) / n, n, interval)
 
 
 def wilson(hits: int, n: int) -> Interval:
@@ -70,39 +65,8 @@ def normal(values: Sequence[float]) -> Interval:
         return Interval(0.0, 1.0, "normal")
     mean = math.fsum(values) / n
     variance = math.fsum((value - mean) ** 2 for value in values) / (n - 1)
-    return _interval_around(mean, Z_95 * math.sqrt(variance / n), "normal")
-
-
-def clustered_interval(values: Sequence[float], subsets: Sequence[str]) -> Interval | None:
-    """Return the interval with subsets as the sample, or None if there are too few of them."""
-    if len(set(subsets)) < MIN_SUBSETS:
-        return None
-    by_subset: defaultdict[str, list[float]] = defaultdict(list)
-    for value, subset in zip(values, subsets, strict=True):
-        by_subset[subset].append(value)
-    n, clusters = len(values), len(by_subset)
-    mean = math.fsum(values) / n
-    spread = math.fsum((math.fsum(scores) - mean * len(scores)) ** 2 for scores in by_subset.values())
-    error = math.sqrt(spread * clusters / (clusters - 1)) / n
-    return _interval_around(mean, t_quantile_95(clusters - 1) * error, "clustered")
-
-
-def t_quantile_95(degrees_of_freedom: int) -> float:
-    """Return Student's t for a two-sided 95 % interval.
-
-    These are the first terms of its series in 1 / degrees of freedom; from 4 degrees on the error is below 0.3 %.
-    """
-    z = Z_95
-    terms = (
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-    )
-    return z + terms[0] / degrees_of_freedom + terms[1] / degrees_of_freedom**2 + terms[2] / degrees_of_freedom**3
-
-
-def _interval_around(mean: float, half_width: float, method: str) -> Interval:
-    return Interval(max(0.0, mean - half_width), min(1.0, mean + half_width), method)
+    half_width = Z_95 * math.sqrt(variance / n)
+    return Interval(max(0.0, mean - half_width), min(1.0, mean + half_width), "normal")
 
 
 # --- two systems on the same cases ---------------------------------------------------------------------------------
@@ -118,20 +82,17 @@ def mcnemar(improved_count: int, worsened_count: int) -> float:
     return min(1.0, 2 * tail / (1 << n))
 
 
-def sign_flip_test(differences: Iterable[float], *, permutations: int = PERMUTATION_COUNT, seed: int = SEED) -> float:
-    """Return the two-sided p value of a mean difference: how often random signs give one as large.
-
-    The same seed gives the same value.
-    """
+def sign_flip_test(differences: Iterable[float]) -> float:
+    """Return the two-sided p value of a mean difference: how often random signs, from a fixed seed, give one as large."""
     rounded = [round(value, DIFFERENCE_DIGITS) for value in differences]
     sizes = sorted(Counter(abs(value) for value in rounded if value).items())
     observed = abs(math.fsum(rounded)) - len(rounded) * 10**-DIFFERENCE_DIGITS  # three rounded thirds are not quite 1
     if not sizes or observed <= 0:
         return 1.0
-    random = Random(seed)
+    random = Random(SEED)
     as_large = 0
-    for _ in range(permutations):
+    for _ in range(PERMUTATION_COUNT):
         # Differences of one size are flipped together: the number of plus signs is the number of ones in random bits.
         total = sum(size * (2 * random.getrandbits(number).bit_count() - number) for size, number in sizes)
         as_large += abs(total) >= observed
-    return (as_large + 1) / (permutations + 1)
+    return (as_large + 1) / (PERMUTATION_COUNT + 1)

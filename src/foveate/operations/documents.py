@@ -248,7 +248,7 @@ def code_index(code: Workspace, done: IndexUpdate | None = None, seconds: float 
     document = {"root": str(code.root), **found, "read_as_lines": read_as_lines}
     if done is None:
         return document
-    counts = _pick(done, "parsed_files", "moved_files", "removed_files")
+    counts = _pick(done, "parsed_files", "removed_files")
     return {**document, "update": {**counts, "seconds": round(seconds, 3)}, "notes": list(done.notes)}
 
 

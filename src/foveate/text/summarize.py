@@ -242,9 +242,9 @@ def _best_sentence(sentences: list[str], scores: list[float]) -> str:
 # --- scores ----------------------------------------------------------------------------------------------------------
 
 
-def sentence_scores(sentences: list[str], title: str = "") -> list[float]:
+def sentence_scores(sentences: list[str]) -> list[float]:
     """Score each sentence by its place, its form, its cues and its terms."""
-    forms, terms = _form_scores(sentences, title), _term_scores(sentences)
+    forms, terms = _form_scores(sentences, ""), _term_scores(sentences)
     return [form + term for form, term in zip(forms, terms, strict=True)]
 
 

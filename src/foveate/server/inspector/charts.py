@@ -1,16 +1,14 @@
-"""Geometry of bars and line charts, in units of a drawing. The templates turn these numbers into SVG."""
+"""Geometry of bars, in units of a drawing. The templates turn these numbers into SVG."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date
-from math import floor, log10
 
 from foveate.server.inspector.candidate_rows import CandidateRow
 from foveate.types import Budget, SlotBudget
 
-WIDTH, HEIGHT = 1000.0, 200.0
+WIDTH = 1000.0
 """Units of a drawing. Browsers stretch it to its place."""
 
 COLOR_COUNT = 16
@@ -75,41 +73,3 @@ def grant(slot: SlotBudget, max_tokens: float) -> dict[str, float]:
     """Return the widths of a slot's bars: its base, the granted tokens and the used ones."""
     scale = WIDTH / (max_tokens or 1)
     return {"base": slot.base * scale, "granted": slot.granted * scale, "used": slot.used * scale}
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A point of a line, measured from the upper left corner."""
-
-    x: float
-    y: float
-    value: float
-
-
-def line(values: Sequence[float | None], maximum: float, positions: Sequence[float]) -> list[Point]:
-    """Return the points of a line up to `maximum`; unknown values are dropped. `positions` are in 0..1."""
-    known = [(x, value) for x, value in zip(positions, values, strict=True) if value is not None]
-    return [
-        Point(round(x * WIDTH, 1), round(HEIGHT - min(value, maximum) * HEIGHT / (maximum or 1), 1), value)
-        for x, value in known
-    ]
-
-
-def svg_points(points: Sequence[Point]) -> str:
-    return " ".join(f"{point.x},{point.y}" for point in points)
-
-
-def axis_maximum(values: Iterable[float | None]) -> float:
-    """Return a round number above all values, for the top of a scale."""
-    largest = max((value for value in values if value is not None), default=0.0)
-    if largest <= 0:
-        return 1.0
-    unit = 10.0 ** floor(log10(largest))
-    return next(step * unit for step in (1, 1.5, 2, 3, 4, 5, 6, 8, 10) if step * unit >= largest)
-
-
-def day_positions(days: Sequence[str]) -> list[float]:
-    """Return the place of each day between the first and the last, in 0..1. An empty week is a week wide."""
-    numbers = [date.fromisoformat(day).toordinal() for day in days]
-    span = (numbers[-1] - numbers[0] if numbers else 0) or 1
-    return [(number - numbers[0]) / span if len(numbers) > 1 else 0.5 for number in numbers]

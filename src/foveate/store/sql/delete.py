@@ -16,10 +16,10 @@ from foveate.records.kinds import kind_of
 from foveate.store import vectors
 from foveate.store.protocol import Hit, Query, Scrub, SearchGroup, StoredReceipt
 from foveate.store.retention import BATCH_SIZE, OVERRUN_SHARE, Retention
-from foveate.store.sql.database import Database
 from foveate.store.sql.index_reader import frequencies_by_field
 from foveate.store.sql.index_writer import IndexWriter
 from foveate.store.sql.postings import PARTITIONS, record_postings
+from foveate.store.sql.queries import Database
 from foveate.store.sql.read import ReadTransaction
 from foveate.store.sql.vectors import VectorWriter
 from foveate.types import Record, Scope

@@ -8,8 +8,8 @@ from typing import Any
 
 from foveate.records.kinds import KINDS
 from foveate.store.sql import posting_blocks, query_plan
-from foveate.store.sql.database import Database
 from foveate.store.sql.postings import PARTITIONS
+from foveate.store.sql.queries import Database
 
 
 class IndexReader:

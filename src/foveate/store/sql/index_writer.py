@@ -9,10 +9,10 @@ from typing import Any
 
 from foveate.records.kinds import kind_of
 from foveate.store.sql import posting_blocks
-from foveate.store.sql.database import Database
 from foveate.store.sql.index_reader import IndexReader
 from foveate.store.sql.posting_blocks import Posting
 from foveate.store.sql.postings import entity_names, record_postings
+from foveate.store.sql.queries import Database
 from foveate.types import Record
 
 FLUSH_RECORDS = 5000

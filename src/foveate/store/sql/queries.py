@@ -1,12 +1,13 @@
-"""Loads named queries and migrations from `.sql` files, and compares the schema of a store with this version's."""
+"""Named queries and migrations from `.sql` files, what runs them, and the schema of a store against this version's."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
+from typing import Any, Protocol
 
 from foveate.errors import SchemaTooNew, StoreError
 from foveate.records.kinds import RENDERER_VERSION
@@ -27,6 +28,17 @@ META_STAMPS = ("analyser", "renderer", "counter", META_SECRET)
 _QUERY_HEADER = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 _QUERY_REFERENCE = re.compile(r"\{(\w+)(?: ([^{}]+))?\}")
 _COMMENT = re.compile(r"^--.*\n", re.MULTILINE)
+
+
+class Database(Protocol):
+    """A database driver, inside one open transaction. It knows each query of its dialect by name."""
+
+    def fetch_all(self, query: str, params: Mapping[str, Any] | Sequence[Any] = ...) -> list[tuple[Any, ...]]: ...
+    def execute(self, query: str, params: Mapping[str, Any] | Sequence[Any] = ...) -> int:
+        """Run a query that returns no rows, and return how many rows it changed."""
+        ...
+
+    def execute_many(self, query: str, rows: Sequence[Sequence[Any]]) -> None: ...
 
 
 @lru_cache(maxsize=4)

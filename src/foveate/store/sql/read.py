@@ -17,9 +17,9 @@ from foveate.records.kinds import KINDS, STRUCTURAL_LINKS, internal_kinds, kind_
 from foveate.records.make import Rules
 from foveate.store.protocol import EmbeddingNamespace, Hit, Query, SearchGroup, SessionNeighbor, StoreCounts, StoredReceipt
 from foveate.store.retention import DAY_MS, OVERRUN_SHARE, ExpiredCounts, Retention
-from foveate.store.sql.database import Database
 from foveate.store.sql.index_reader import IndexReader
 from foveate.store.sql.postings import record_postings
+from foveate.store.sql.queries import Database
 from foveate.store.sql.rows import deserialize_record, filter_params, from_row
 from foveate.store.sql.search import LexicalSearch, add_vector_hits, best_first
 from foveate.store.sql.vectors import find_namespace

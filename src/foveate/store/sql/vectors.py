@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from foveate.errors import InputError
-from foveate.store.sql.database import Database
+from foveate.store.sql.queries import Database
 
 FLUSH_VECTORS = 5000
 """New vectors that are written together."""

@@ -21,9 +21,9 @@ from foveate.records.render import title_of
 from foveate.store import vectors
 from foveate.store.protocol import AddResult
 from foveate.store.retention import WRITES_BETWEEN_CLEANUPS, Retention
-from foveate.store.sql.database import Database
 from foveate.store.sql.delete import DeleteTransaction, EventPosition
 from foveate.store.sql.posting_blocks import MAX_DOC
+from foveate.store.sql.queries import Database
 from foveate.store.sql.rows import serialize_record, to_row
 from foveate.types import Change, Link, Record, Scope
 

@@ -1,4 +1,4 @@
-"""The connections to one SQLite file, one for each thread, with their transactions and the care of the WAL."""
+"""The connections to one SQLite file, one for each thread, with their transactions, the care of the WAL, and errors."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from weakref import WeakSet
 
 import apsw
 
-from foveate.errors import StoreError
+from foveate.errors import Damaged, FoveateError, StoreError
 from foveate.store.sql import queries
 from foveate.store.sqlite import lock
-from foveate.store.sqlite.errors import translate_errors
 
 APPLICATION_ID = 0x464F5645
 """`FOVE` in the file's header. It distinguishes a store from the SQLite files of other programs."""
@@ -248,3 +247,35 @@ def copy_database(source: apsw.Connection, target: apsw.Connection) -> None:
     with target.backup("main", source, "main") as steps:
         # All pages in one step: a commit by another process between two steps would restart the copy.
         steps.step(-1)
+
+
+# --- errors -------------------------------------------------------------------------------------------------------
+
+ADVICE_BY_ERROR: tuple[tuple[type[Exception], str], ...] = (
+    (apsw.BusyError, "{path!r} is busy: another process has been writing for over 30 seconds. Try again."),
+    (apsw.ReadOnlyError, "{path!r} cannot be written: the file or its directory is read-only. Nothing was changed."),
+    (apsw.FullError, "The disk of {path!r} is full. Nothing was changed. Free some space and try again."),
+    (apsw.NotADBError, "{path!r} is not a foveate store, or its header is damaged. Restore a backup, or move it away."),
+    (apsw.CorruptError, "{path!r} is damaged ({error}). Run `foveate doctor --fix`, or restore a backup."),
+    (apsw.CantOpenError, "{path!r} cannot be opened. Check that its directory exists and that you may write there."),
+    (apsw.IOError, "{path!r} cannot be read or written ({error}). Nothing was changed."),
+)
+
+
+@contextmanager
+def translate_errors(path: str) -> Iterator[None]:
+    """Raise `StoreError` or `Damaged` for an error of apsw in the block."""
+    try:
+        yield
+    except FoveateError:
+        raise
+    except UnicodeEncodeError:
+        raise StoreError(f"{path!r} cannot be opened: SQLite needs a path in UTF-8. Choose another --store.") from None
+    except apsw.Error as error:
+        for error_type, advice in ADVICE_BY_ERROR:
+            if isinstance(error, error_type):
+                message = advice.format(path=path, error=error)
+                if issubclass(error_type, apsw.NotADBError | apsw.CorruptError):
+                    raise Damaged(message, path=path) from error
+                raise StoreError(message) from error
+        raise StoreError(f"{path!r}: {error}") from error

@@ -23,8 +23,7 @@ from foveate.store.copy import CopyableStore, Tables, copy_tables, has_no_conten
 from foveate.store.protocol import NOT_EMPTY_MESSAGE
 from foveate.store.sql.queries import SchemaStatus, compute_schema_status
 from foveate.store.sqlite import lock
-from foveate.store.sqlite.connections import APPLICATION_ID, BUSY_TIMEOUT_MS, copy_database
-from foveate.store.sqlite.errors import translate_errors
+from foveate.store.sqlite.connections import APPLICATION_ID, BUSY_TIMEOUT_MS, copy_database, translate_errors
 from foveate.store.sqlite.store import SQLiteStore
 
 WAL_SUFFIXES = ("-wal", "-shm")

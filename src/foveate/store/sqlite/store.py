@@ -34,8 +34,8 @@ from foveate.store.sqlite.connections import (
     Connections,
     SQLiteDatabase,
     copy_database,
+    translate_errors,
 )
-from foveate.store.sqlite.errors import translate_errors
 from foveate.store.sqlite.salvage import salvage_tables
 from foveate.store.vectors import OpenVectorSearch, VectorSearch
 from foveate.text import analysis, tokens
