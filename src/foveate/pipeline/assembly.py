@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import Literal
 
 from foveate.clock import iso
-from foveate.pipeline.passages import passage_text
 from foveate.records import fence
 from foveate.records.kinds import kind_of
 from foveate.records.render import title_of
@@ -68,10 +67,7 @@ def _empty_note(slot: Slot) -> str:
 
 def render_line(candidate: Candidate, level: Level) -> str:
     """Return a candidate as the model reads it, at a level."""
-    record = candidate.record
-    if level == "passage":
-        record, level = replace(record, text=passage_text(record.text, candidate.passage)), "full"
-    text = kind_of(record.kind).render(record, level)
+    text = kind_of(candidate.record.kind).render(candidate.record, level, candidate.passage)
     # The notes contain names of tasks and sessions, which any tool could have chosen.
     notes = [sanitize(note, "web") for note in line_notes(candidate)]
     if not notes:

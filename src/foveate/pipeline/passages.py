@@ -32,9 +32,6 @@ MAX_PASSAGES = 40
 
 CHARS_PER_TOKEN = 4
 
-MARK = "…"
-"""Stands where text was cut."""
-
 # A sentence ends at a line break, or at a full stop with a space behind it.
 _SENTENCE = re.compile(r"[^\n]+?(?:[.!?…][\"')\]]*(?=\s)|(?=\n)|\Z)")
 
@@ -75,13 +72,6 @@ def cut(text: str, weights: Mapping[str, float]) -> Passage:
             chosen.append((start, end))
             available -= end - start
     return _joined(text, sorted(chosen))
-
-
-def passage_text(text: str, passage: Passage) -> str:
-    """Return the words of a passage, with marks where text was cut."""
-    parts = [text[start:end] for start, end in passage]
-    first, last = passage[0][0] > 0, passage[-1][1] < len(text.rstrip())
-    return f"{MARK} " * first + f" {MARK} ".join(parts) + f" {MARK}" * last
 
 
 def _term_weights(signals: Signals) -> dict[str, float]:

@@ -82,7 +82,7 @@ def find_used_items(
     for entry in receipt.items:
         record = external.get((entry.source, entry.id))
         if record is not None and entry.id in found:
-            lines.setdefault(record.id, (record, kind_of(record.kind).render(record, entry.level)))
+            lines.setdefault(record.id, (record, kind_of(record.kind).render(record, entry.level, entry.passage)))
     # Code that no longer exists cannot be compared, so it counts neither as used nor as unused.
     found = [id for id in found if id in lines or not id.startswith(CODE_ID_PREFIXES)]
     answer_terms = analysis.terms(answer)

@@ -112,13 +112,13 @@ def with_previous_topic(plan: Plan, before: Receipt) -> Plan:
 
 def shown_records(receipt: Receipt, reader: Reader, context: str | Context | Receipt) -> dict[str, tuple[Record, str]]:
     """Return the records that a context showed, by id, each with its line. Extra texts need the context itself."""
-    levels = {entry.id: entry.level for entry in receipt.items}
-    records = reader.get(list(levels))
+    shown = {entry.id: entry for entry in receipt.items}
+    records = reader.get(list(shown))
     if isinstance(context, Context):
         records |= {item.id: item.record for item in context.items}
     return {
-        id: (records[id], kind_of(records[id].kind).render(records[id], level))
-        for id, level in levels.items()
+        id: (records[id], kind_of(records[id].kind).render(records[id], entry.level, entry.passage))
+        for id, entry in shown.items()
         if id in records
     }
 

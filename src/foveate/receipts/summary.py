@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import fsum
+from math import prod
 
 from foveate.receipts.parts import KeptCandidate
 from foveate.receipts.receipt import UNSEARCHED_SOURCES, Receipt
@@ -50,7 +50,7 @@ class ReceiptSummary:
     prefix_hash: str
     prefix_tokens: int
     relevance: float | None
-    """Mean relevance of the items that a search found for the query."""
+    """Probability that at least one item that was found for the query is evidence for it."""
     precision: float | None
     """Share of the found items that an answer used or a person marked as useful; None if there is no feedback."""
     notes: NoteCounts
@@ -93,9 +93,13 @@ def summary_of(receipt: Receipt) -> ReceiptSummary:
 
 
 def _relevance(items: Sequence[KeptCandidate]) -> float | None:
-    found = [entry.features.get("relevance", 0.0) for entry in items if entry.source not in UNSEARCHED_SOURCES]
-    # fsum: the result must not depend on the order of the items.
-    return round(fsum(found) / len(found), 6) if found else None
+    found = [entry.features for entry in items if entry.source not in UNSEARCHED_SOURCES]
+    if not found:
+        return None
+    estimated = sorted(features["relevance"] for features in found if "answerable" in features)
+    others = [features.get("relevance", 0.0) for features in found if "answerable" not in features]
+    none_is = prod(1.0 - relevance for relevance in estimated)  # sorted: the result must not depend on the order of items
+    return round(max(1.0 - none_is, *others, 0.0), 6)
 
 
 def _precision(receipt: Receipt) -> float | None:

@@ -100,11 +100,12 @@ def _below_min_relevance(receipt: Receipt) -> str:
     """Name the slots that are empty because nothing reached their `min_relevance`."""
     parts = []
     for slot in _empty_slots(receipt):
-        scores = [each.score for each in receipt.left_out if each.slot == slot.name and each.reason == "min_relevance"]
-        if scores:
+        below = [each for each in receipt.left_out if each.slot == slot.name and each.reason == "min_relevance"]
+        if below:
+            best = max(each.features.get("relevance", 0.0) for each in below)
             minimum = f"slots.{slot.name}.min_relevance is {slot.min_relevance:g}"
-            parts.append(f"the best of {len(scores)} for {slot.name!r} has {max(scores):.2f}, and {minimum}")
-    return f"Nothing scored high enough: {'; '.join(parts)}." if parts else ""
+            parts.append(f"the best of {len(below)} for {slot.name!r} has {best:.3f}, and {minimum}")
+    return f"Nothing is relevant enough: {'; '.join(parts)}." if parts else ""
 
 
 def _nothing_found(receipt: Receipt) -> str:

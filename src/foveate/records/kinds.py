@@ -7,13 +7,14 @@ A row names the heading of the kind, the fields that `data` may have, the functi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from foveate.errors import InputError, near
 from foveate.records import render, render_events, triggers
+from foveate.text.format import passage_text
 from foveate.text.sanitize import sanitize
-from foveate.types import Level, Link, Record, Trust
+from foveate.types import Level, Link, Passage, Record, Trust
 
 RENDERER_VERSION = 7
 """Increase it when the rendering of any kind changes. Stores then count tokens again automatically."""
@@ -68,8 +69,13 @@ class Kind:
     sort_by_path: bool = False
     """Items of a section are ordered by path instead of rank, so that a map reads as a tree."""
 
-    def render(self, record: Record, level: Level) -> str:
-        """Return a record as the model reads it. Its words cannot imitate another author or a heading."""
+    def render(self, record: Record, level: Level, passage: Passage = ()) -> str:
+        """Return a record as the model reads it. Its words cannot imitate another author or a heading.
+
+        `passage` are the parts of its text that the level `passage` shows; without them, it shows the whole text.
+        """
+        if level == "passage":
+            record, level = replace(record, text=passage_text(record.text, passage)), "full"
         return sanitize(self.renderer(record, level), record.trust)
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 SOURCE_ROOT_DIRS = frozenset(("src", "lib", "app", "apps", "pkg", "packages", "source", "internal"))
 """Folders whose names say nothing about the files in them."""
@@ -95,3 +96,12 @@ def truncate_to_width(text: str, max_width: int) -> str:
     elif not text[len(head)].isspace() and (space := head.rfind(" ")) >= MIN_WORD_SHARE * len(head):
         head = head[:space]
     return (head.rstrip(" ,;:-—–") or head) + ELLIPSIS
+
+
+def passage_text(text: str, passage: Sequence[tuple[int, int]]) -> str:
+    """Return parts of a text, with marks where it was cut; the whole text if no part is given."""
+    if not passage:
+        return text
+    parts = [text[start:end] for start, end in passage]
+    before, behind = passage[0][0] > 0, passage[-1][1] < len(text.rstrip())
+    return f"{ELLIPSIS} " * before + f" {ELLIPSIS} ".join(parts) + f" {ELLIPSIS}" * behind

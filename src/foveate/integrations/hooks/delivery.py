@@ -46,6 +46,10 @@ MAX_ATTEMPTS = 4
 OUTDATED_HEADING = "No longer holds"
 
 
+PASSAGE_MARK = ":"
+"""Between the two hashes of a delivered passage."""
+
+
 @dataclass(frozen=True, slots=True)
 class Delivery:
     """The text to send, and the ids of the items in it. The text is empty if the window has everything already."""
@@ -210,31 +214,41 @@ def _delta_lines(
             )
         elif invalidity(record, now) or not (record.status == "active" or awaits_successor(record, now)):
             yield _DeltaLine(id, OUTDATED_HEADING, render_line(_plain_candidate(record), "micro"), record)
-        elif _hash(record, delivered.level) != delivered.hash:
-            text = render_line(_plain_candidate(record), delivered.level)
-            yield _delta_line(record, delivered.level, text, is_update=True)
+        elif _hash(_plain_candidate(record), delivered.level) != delivered.hash.partition(PASSAGE_MARK)[0]:
+            # No passage was cut for this request.
+            level: Level = "summary" if delivered.level == "passage" else delivered.level
+            yield _delta_line(_plain_candidate(record), level, is_update=True)
     for id, item in items.items():
         before = in_window.get(id)
-        text = render_line(item.candidate, item.level)
         if before is None:
-            yield _delta_line(item.record, item.level, text)
-        elif _hash(item.record, before.level) != before.hash or LEVELS.index(item.level) < LEVELS.index(before.level):
-            yield _delta_line(item.record, item.level, text, is_update=True)
+            yield _delta_line(item.candidate, item.level)
+        elif _hash(item.candidate, before.level) != before.hash or LEVELS.index(item.level) < LEVELS.index(before.level):
+            yield _delta_line(item.candidate, item.level, is_update=True)
 
 
-def _delta_line(record: Record, level: Level, text: str, *, is_update: bool = False) -> _DeltaLine:
+def _delta_line(candidate: Candidate, level: Level, *, is_update: bool = False) -> _DeltaLine:
+    record = candidate.record
     heading = kind_of(record.kind).heading
     heading = f"{heading} (changed)" if is_update else heading
-    return _DeltaLine(record.id, heading, text, record, DeliveredItem(level, _hash(record, level)), is_update)
+    delivered = DeliveredItem(level, _hash(candidate, level))
+    return _DeltaLine(record.id, heading, render_line(candidate, level), record, delivered, is_update)
 
 
 def _plain_candidate(record: Record) -> Candidate:
     return Candidate(record=record, slot="", source="")
 
 
-def _hash(record: Record, level: Level) -> str:
-    """Return a hash of the line without remarks: a new remark, such as a hint at a handoff, does not change the record."""
-    return blake2b(render_line(_plain_candidate(record), level).encode("utf-8", "replace"), digest_size=6).hexdigest()
+def _hash(candidate: Candidate, level: Level) -> str:
+    """Return a hash of the line without remarks: a new remark, such as a hint at a handoff, does not change the record.
+
+    That of a passage is the hash of the whole text, and then of the passage: another request cuts another one.
+    """
+    whole = _hash_text(render_line(_plain_candidate(candidate.record), level))
+    return whole + PASSAGE_MARK + _hash_text(str(candidate.passage)) if candidate.passage and level == "passage" else whole
+
+
+def _hash_text(text: str) -> str:
+    return blake2b(text.encode("utf-8", "replace"), digest_size=6).hexdigest()
 
 
 def _select_fitting(lines: Iterable[_DeltaLine], limits: _Limits, quote_tag: str) -> list[_DeltaLine]:
