@@ -76,7 +76,7 @@ def made(text: str = "said", **values: Any) -> Record:
         ),
         (
             {"text": "looking good", "type": "tool_call", "tool": "look", "run": 7},
-            '- Tool look: looking good {{"run":7}}\n',
+            '- Tool look: looking good {"run":7}\n',
             "- Tool look: looking good\n",
         ),
         ({"type": "file_read", "content": {"path": "b.py"}}, "- Read: b.py\n", "- Read: b.py\n"),
