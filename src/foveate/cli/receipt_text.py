@@ -80,10 +80,11 @@ def _left_out(entry: LeftOutCandidate) -> list[Line]:
 
 
 def why(found: Why, receipt: Receipt) -> list[Line]:
-    """Return why an item is in a context or not, and the parts of its score."""
+    """Return why an item is in a context or not, and the parts of its score and of its relevance."""
     lines: list[Line] = [[(found.id, "cyan"), (f" in {found.context}: {found}", "")]]
     if found.candidate is not None:
         lines += [[], *_score_lines(found.candidate, found.score_parts)]
+        lines += [[], *_relevance_lines(found.candidate, found.relevance_parts)] if found.relevance_parts else []
         if not found.included:
             lines += [[], *map(text_line, _lacks(found, found.candidate, receipt))]
     return lines
@@ -98,6 +99,15 @@ def _score_lines(entry: CandidateEntry, score_parts: Mapping[str, float]) -> lis
         for name, part in parts.items()
     ]
     return table(("", "part", "share", "feature"), [("score", f"{whole:.3f}", "", ""), *rows])
+
+
+def _relevance_lines(entry: CandidateEntry, parts: Mapping[str, float]) -> list[Line]:
+    """Return what the relevance is made of: the strength of the match by feature, and whether anything answers the query."""
+    features = entry.features
+    rows = [(name, f"{part:+.2f}", f"{features[name]:.3f}") for name, part in parts.items()]
+    rows.append(("strength", f"{features['strength']:+.2f}", ""))
+    rows.append(("answerable", "", f"{features['answerable']:.3f}"))
+    return table(("", "adds", "feature"), [("relevance", "", f"{features['relevance']:.3f}"), *rows])
 
 
 def _lacks(found: Why, entry: CandidateEntry, receipt: Receipt) -> Iterator[str]:

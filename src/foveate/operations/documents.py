@@ -197,7 +197,7 @@ def why(found: Why) -> dict[str, Any]:
     if found.candidate is None:
         return {**_pick(found, "context", "id", "kind"), "kept": False, **_pick(found, "reason", "sentence")}
     entry = candidate_to_json(found.candidate)
-    return {"context": found.context, **entry, **_pick(found, "score_parts", "sentence")}
+    return {"context": found.context, **entry, **_pick(found, "score_parts", "relevance_parts", "sentence")}
 
 
 def receipt(engine: Engine, found: Receipt, parts: Iterable[str] = ()) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from foveate.errors import NotFound
 from foveate.memory.relations import load_relation
+from foveate.pipeline.relevance import contributions
 from foveate.pipeline.sources import Source, SourceReport
 from foveate.pipeline.sources.base import excluding_filter, limit_of
 from foveate.pipeline.sources.standing import applies_always
@@ -47,6 +48,8 @@ class Why:
     """Its entry in the receipt; None if no source returned it."""
     score_parts: Mapping[str, float] = field(default_factory=dict)
     """The share of each feature in the score of a candidate."""
+    relevance_parts: Mapping[str, float] = field(default_factory=dict)
+    """What each feature adds to how strongly a record matches, on which its relevance depends."""
 
     @property
     def included(self) -> bool:
@@ -77,6 +80,7 @@ def why_candidate(receipt: Receipt, entry: AnyCandidate) -> Why:
         sentence=str(entry),
         candidate=entry,
         score_parts=entry.score_parts(receipt.profile.weights),
+        relevance_parts=contributions(entry.features) if "answerable" in entry.features else {},
     )
 
 
