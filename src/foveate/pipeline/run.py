@@ -24,6 +24,7 @@ from foveate.pipeline.relevance import estimate, within_reach
 from foveate.pipeline.scoring import score
 from foveate.pipeline.signals import extract_signals
 from foveate.pipeline.sources import GatherResult, Source, SourceContext, SourceReport, gather
+from foveate.pipeline.sources.conflicts import with_conflicts
 from foveate.pipeline.sources.code_snapshot import OpenCode
 from foveate.records import fence
 from foveate.records.lifecycle import DEFAULT_THRESHOLDS, Thresholds
@@ -109,8 +110,8 @@ class Pipeline:
         context = SourceContext(request, signals, profile, reader, self.root, code.snapshot, code.unavailable, code.folder)
         gathered = gather(self.sources, context, count_pools=self.count_pools)
         _raise_if_required(profile, gathered)
-        found = within_reach(estimate(gathered.candidates, signals, request.query), profile)
-        found = with_passages(found, profile, signals)
+        found = with_conflicts(estimate(gathered.candidates, signals, request.query), reader)
+        found = with_passages(within_reach(found, profile), profile, signals)
         candidates = score(found, profile, signals, request.now, self.thresholds)
         tag = fence.tag_of(reader.secret, request.scope.session)
         filled = fill_slots(candidates, profile, request.filters, request.counter, self.record_counter, request.now, tag)

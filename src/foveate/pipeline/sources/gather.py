@@ -16,7 +16,6 @@ from time import perf_counter
 
 from foveate.errors import FoveateError, InputError, Interrupted, ProfileError, SourceError, near
 from foveate.pipeline.sources.base import SlotRequest, Source, SourceContext, limit_of
-from foveate.pipeline.sources.conflicts import with_conflicts
 from foveate.pipeline.sources.running import await_result, in_thread
 from foveate.types import Candidate, Profile
 
@@ -75,8 +74,7 @@ def gather(sources: Mapping[str, Source], context: SourceContext, *, count_pools
         slots = tuple(request.slot.name for request in group)
         ms = (perf_counter() - begun) * 1000
         reports.append(SourceReport(name, slots, len(candidates), ms, error, pool_size, note))
-    merged = with_conflicts(_in_slot_order(found, context.profile), context.reader)
-    return GatherResult(tuple(merged), tuple(reports))
+    return GatherResult(tuple(_in_slot_order(found, context.profile)), tuple(reports))
 
 
 def _answer(
