@@ -24,8 +24,8 @@ from foveate.pipeline.relevance import estimate, within_reach
 from foveate.pipeline.scoring import score
 from foveate.pipeline.signals import extract_signals
 from foveate.pipeline.sources import GatherResult, Source, SourceContext, SourceReport, gather
-from foveate.pipeline.sources.conflicts import with_conflicts
 from foveate.pipeline.sources.code_snapshot import OpenCode
+from foveate.pipeline.sources.conflicts import with_conflicts
 from foveate.records import fence
 from foveate.records.lifecycle import DEFAULT_THRESHOLDS, Thresholds
 from foveate.records.render import title_of

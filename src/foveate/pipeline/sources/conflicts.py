@@ -10,8 +10,8 @@ from foveate.records.kinds import CONFLICTS_WITH, kind_of
 from foveate.store.protocol import Reader
 from foveate.types import Candidate, Record
 
-OLDER_SHARE = 0.95
-"""Share of the relevance of a newer statement that the older one gets at most, so that the newer one comes first."""
+OLDER_SHARE = 0.5
+"""Share of the relevance of a newer statement that the older one gets at most. The newer one comes first, even if it is longer."""
 
 DAY_MS = 86_400_000
 
