@@ -11,7 +11,7 @@ from foveate.store.protocol import Reader
 from foveate.types import Candidate, Record
 
 OLDER_SHARE = 0.5
-"""Share of the relevance of a newer statement that the older one gets at most. The newer one comes first, even if it is longer."""
+"""Share of the relevance of a newer statement that the older one gets at most. The newer one comes first, even if longer."""
 
 DAY_MS = 86_400_000
 
