@@ -19,7 +19,7 @@ from foveate.records.kinds import kind_of
 from foveate.records.lifecycle import awaits_successor, invalidity
 from foveate.types import LEVELS, TRUST, Candidate, Filters, Item, LeftOut, Level, Profile, Slot
 
-MIN_ANSWERABLE = 0.15
+MIN_ANSWERABLE = 0.18
 """Probability that the store answers the request from which on `fill = "related"` fills the room. Below it are seven in ten
 requests that nothing in a store answers, and one in forty of those that something answers (decision 047)."""
 
