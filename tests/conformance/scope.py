@@ -59,6 +59,7 @@ def seen(reader: Reader, ids: list[str]) -> Iterator[str]:
         "pinned": {record.id for record in reader.always_on([], pinned=True)},
         "by_key": {record.id for key in ("rule", "name") if (record := reader.by_key(key))},
         "number": set(ids) if reader.count("censor") or reader.count("entity") else set(),
+        "count created": set(ids) if reader.count_created(T0) > 1 else set(),
         "recent": {record.id for record in reader.recent(["censor", "entity"], 10, NO_FILTERS)},
         "salient": {record.id for record in reader.most_salient(["censor", "entity"], 10, NO_FILTERS)},
         "relations": {end for link in reader.relations(ids, 10) for end in (link.src, link.dst)},
@@ -120,7 +121,7 @@ class Scopes(Suite):
         with self.opened(tmp_path) as store:
             ids = self.kept(store, BOTH)
             with store.read(replace(BOTH, session="s9")) as reader:
-                assert len(list(seen(reader, ids))) == 25
+                assert len(list(seen(reader, ids))) == 26
             assert set(found(store, "vault postgres", scope=BOTH)) == set(ids)
 
     def test_no_read_returns_records_of_another_scope(self, tmp_path: Path) -> None:

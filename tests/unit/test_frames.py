@@ -202,8 +202,8 @@ def test_what_must_be_kept_is_kept_for_a_short_question_too() -> None:
     with open_engine(profile="assistant") as engine:
         engine.add("identity", "Keel. " + "Careful and brief. " * 60)
         engine.add("instruction", "Say so where you do not know.")
-        usual = engine.context("Lisbon", overrides={"choose_frame": False}, budget=130)
-        short = engine.context("Lisbon", frame="none", budget=130)
+        usual = engine.context("Lisbon", overrides={"choose_frame": False}, budget=330)
+        short = engine.context("Lisbon", frame="none", budget=330)
     assert (short.signals.input, short.text) == ("", usual.text)  # a call that names its budget gets all of it
     assert short.signals.input_reason == "1 word, nothing complex in it, and the call names its budget"
     assert short.tokens > 100

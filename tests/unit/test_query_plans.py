@@ -11,7 +11,7 @@ from foveate.store.sqlite.store import SQLiteStore
 WHOLE_PROJECT = frozenset(
     (
         "all_links", "all_history", "records_page", "max_doc", "growth", "growth_by_day", "count_records", "count_rest",
-        "count_indexed", "count_missing_vectors", "receipts", "receipt_agents", "oldest_receipt",
+        "count_created", "count_indexed", "count_missing_vectors", "receipts", "receipt_agents", "oldest_receipt",
         "receipt_bytes", "receipt_sizes", "index_sizes", "embedding_namespaces", "namespace_of_project", "delete_names",
         "clear_postings", "clear_volumes", "clear_names", "sessions", "receipt_sessions",
     )
