@@ -418,13 +418,15 @@ def test_why_draws_what_was_lacking(known: dict[str, str]) -> None:
     assert line.count("░") == pytest.approx(needs * len(line.split()[-1]) / (granted + needs), abs=1)
 
 
-def test_why_draws_the_score_that_was_lacking(known: dict[str, str], project: Path) -> None:
+def test_why_draws_the_relevance_that_was_lacking(known: dict[str, str], project: Path) -> None:
     (project / ".foveate" / "profiles").mkdir()
-    (project / ".foveate" / "profiles" / "strict.toml").write_text("[slots.facts]\nmin_relevance = 0.99\n", "utf-8")
+    (project / ".foveate" / "profiles" / "strict.toml").write_text(
+        '[slots.facts]\nmin_relevance = 0.99\nfill = "none"\n', "utf-8"
+    )
     ok("context", "Which port does Redis use, and since when?", "--profile", "strict")
     shown = ok("why", known["fact"])
     found = document("why", known["fact"])
-    assert f"lacked +{found['needs_relevance']:.3f} score of 0.990  █" in shown
+    assert f"lacked +{found['needs_relevance']:.3f} relevance of 0.990  █" in shown
     assert shown.endswith("░")
 
 

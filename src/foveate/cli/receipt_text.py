@@ -153,7 +153,8 @@ def _lack_lines(found: Why, entry: CandidateEntry, receipt: Receipt, columns: in
     if tokens := found.needs_tokens:
         lacks.append((granted, tokens, f"lacked +{tokens} tokens of {granted + tokens}"))
     if short := found.needs_relevance:
-        lacks.append((entry.score, short, f"lacked +{short:.3f} score of {entry.score + short:.3f}"))
+        relevance = entry.features.get("relevance", 0.0)
+        lacks.append((relevance, short, f"lacked +{short:.3f} relevance of {relevance + short:.3f}"))
     return [[], *([(f"  {text}  ", ""), *_lack_bar(has, lack, columns - len(text) - 4)] for has, lack, text in lacks)]
 
 

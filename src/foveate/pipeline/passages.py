@@ -35,8 +35,11 @@ CHARS_PER_TOKEN = 4
 MARK = "…"
 """Stands where text was cut."""
 
-# A sentence ends at a line break, or at a full stop with a space behind it.
-_SENTENCE = re.compile(r"[^\n]+?(?:[.!?…][\"')\]]*(?=\s)|(?=\n)|\Z)")
+MAX_GAP_CHARS = 8
+"""Space between two sentences up to which they are shown as one part."""
+
+# A sentence ends at a line break, or at a full stop with a space behind it. Chinese and Japanese have no space there.
+_SENTENCE = re.compile(r"[^\n]+?(?:[.!?…][\"')\]]*(?=\s)|[。！？]+[」』）]*|(?=\n)|\Z)")
 
 
 def with_passages(candidates: Sequence[Candidate], profile: Profile, signals: Signals) -> list[Candidate]:
@@ -71,17 +74,18 @@ def cut(text: str, weights: Mapping[str, float]) -> Passage:
         start, end = sentences[n]
         if end - start > MAX_PASSAGE_CHARS and not chosen:
             return (_window(text, start, end, weights),)
-        if end - start <= available:
+        size = end - start + _gap(sentences, n)
+        if size <= available or not chosen:
             chosen.append((start, end))
-            available -= end - start
+            available -= size
     return _joined(text, sorted(chosen))
 
 
 def passage_text(text: str, passage: Passage) -> str:
     """Return the words of a passage, with marks where text was cut."""
     parts = [text[start:end] for start, end in passage]
-    first, last = passage[0][0] > 0, passage[-1][1] < len(text.rstrip())
-    return f"{MARK} " * first + f" {MARK} ".join(parts) + f" {MARK}" * last
+    is_cut_before, is_cut_after = bool(text[: passage[0][0]].strip()), bool(text[passage[-1][1] :].strip())
+    return f"{MARK} " * is_cut_before + f" {MARK} ".join(parts) + f" {MARK}" * is_cut_after
 
 
 def _term_weights(signals: Signals) -> dict[str, float]:
@@ -95,6 +99,12 @@ def _term_weights(signals: Signals) -> dict[str, float]:
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     part = text[start:end]
     return start + len(part) - len(part.lstrip()), end - (len(part) - len(part.rstrip()))
+
+
+def _gap(sentences: Sequence[tuple[int, int]], n: int) -> int:
+    """Return the characters between a sentence and the next one, which count if both are shown."""
+    gap = sentences[n + 1][0] - sentences[n][1] if n + 1 < len(sentences) else 0
+    return gap if gap <= MAX_GAP_CHARS else 0
 
 
 def _values(text: str, sentences: Sequence[tuple[int, int]], weights: Mapping[str, float]) -> list[float]:
@@ -113,10 +123,11 @@ def _window(text: str, start: int, end: int, weights: Mapping[str, float]) -> tu
     """Return a part of a sentence that is too long: from shortly before its first word of the request."""
     words = (match for match in re.finditer(r"\w+", text[start:end]) if set(analysis.terms(match[0])) & weights.keys())
     first = next(words, None)
-    begin = start if first is None else max(start, start + first.start() - MAX_PASSAGE_CHARS // 4)
+    word = start if first is None else start + first.start()
+    begin = max(start, word - MAX_PASSAGE_CHARS // 4)
     stop = min(end, begin + MAX_PASSAGE_CHARS)
     if begin > start:
-        begin = text.find(" ", begin, stop) + 1 or begin
+        begin = text.find(" ", begin, word) + 1 or begin
     if stop < end:
         stop = max(text.rfind(" ", begin, stop), begin + MAX_PASSAGE_CHARS // 2)
     return begin, stop
@@ -126,7 +137,7 @@ def _joined(text: str, spans: Sequence[tuple[int, int]]) -> Passage:
     """Return spans, those with nothing but space between them as one."""
     joined: list[tuple[int, int]] = []
     for start, end in spans:
-        if joined and not text[joined[-1][1] : start].strip():
+        if joined and start - joined[-1][1] <= MAX_GAP_CHARS and not text[joined[-1][1] : start].strip():
             joined[-1] = (joined[-1][0], end)
         else:
             joined.append((start, end))
