@@ -33,9 +33,12 @@ def test_a_short_text_is_its_own_passage() -> None:
 
 def test_the_sentence_with_the_words_is_in_it_and_marks_stand_where_text_was_cut() -> None:
     found = passage(FILLER * 10 + ANSWER + " " + FILLER * 10, "Where is the crawler?")
-    assert ANSWER in found
-    assert found.startswith(f"{MARK} ")
-    assert found.endswith(f" {MARK}")
+    before, _, after = found.partition(ANSWER)
+    assert after.endswith(f" {MARK}")
+    assert f" {MARK} " in before, "the rest of the room shows how the text begins"
+    assert before.startswith(FILLER.strip())
+    where = passage("Zebras sleep. " * 5 + FILLER * 10 + ANSWER, "two people disk crawler")
+    assert where.startswith(f"{MARK} ")
     assert passage(ANSWER + " " + FILLER * 10, "crawler").startswith(ANSWER)
     assert passage(FILLER * 10 + ANSWER, "crawler").endswith(ANSWER)
 

@@ -148,9 +148,9 @@ def test_what_is_explained_knows_the_loose_words_of_messages_alone() -> None:
     engine = open_engine()
     reasons = {}
     for kind in ("event", "note"):
+        far = engine.add(kind, "Anna took up kickboxing").record
         for n in range(60):
-            engine.add(kind, f"The sports of class {n} are on Monday", session="s")
-        far = engine.add(kind, "Anna took up kickboxing", session="s").record
+            engine.add(kind, f"The sports of class {n} are on Monday")
         few = {"slots": {"messages": {"max_candidates": 20}}}
         reasons[kind] = engine.why(far.id, engine.context("Which sports?", budget=120, overrides=few))
     assert "rank 61" in str(reasons["event"])

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 import foveate
+from foveate.pipeline.profiles import resolve
+from foveate.pipeline.selection import value_per_token
 from foveate.receipts.codec import notes_to_json
 from foveate.receipts.refresh import is_decision, term_coverage
 from foveate.testing import FixedClock
@@ -130,9 +132,15 @@ def test_token_pressure_evicts_the_least_relevant_and_keeps_the_rules(engine: fo
     assert "Never restart Redis by hand" in found.context.text
     kept = {item.id for item in found.context.items}
     assert kept < {item.id for item in before.items}
-    most = max(omission.score for omission in found.context.left_out if omission.reason == "budget")
-    least = min(item.score for item in found.context.items if item.candidate.source == "search")
-    assert least >= most
+    default = resolve("default")
+    (facts,) = [slot for slot in default.slots if slot.name == "facts"]
+    lost = [omission.candidate for omission in found.context.left_out if omission.reason == "budget"]
+    shown = [item.candidate for item in found.context.items if item.section == "facts"]
+    most, least = (
+        choose(value_per_token(each, facts, default.weights["relevance"]) for each in group)
+        for choose, group in ((max, lost), (min, shown))
+    )
+    assert least >= most > 0
 
 
 def test_rules_stay_where_nothing_else_has_room(engine: foveate.Engine) -> None:

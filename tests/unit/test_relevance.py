@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from math import isnan
 from typing import Any
 
@@ -38,7 +39,7 @@ def relevance(*found: Candidate, signals: Signals = SIGNALS, query: str = QUERY)
 
 def test_a_better_match_is_more_relevant() -> None:
     steps = [relevance(candidate(match=n / 20, coverage=0.5))[0] for n in range(21)]
-    assert all(lower < higher for lower, higher in zip(steps, steps[1:], strict=False))
+    assert all(lower < higher for lower, higher in pairwise(steps))
 
 
 def test_among_several_a_better_match_is_more_relevant() -> None:
