@@ -87,6 +87,14 @@ def test_the_word_is_in_it_even_where_no_space_precedes_it(before: str) -> None:
     assert len(passage(text, "crawler")) <= MAX_PASSAGE_CHARS + 4
 
 
+def test_the_space_between_short_lines_counts() -> None:
+    text = "ab\n\n\n\n" * 300
+    found = cut(text, weights("ab"))
+    assert MAX_PASSAGE_CHARS - 6 < sum(end - start for start, end in found) <= MAX_PASSAGE_CHARS
+    shown = passage(text, "ab").removeprefix(f"{MARK} ").removesuffix(f" {MARK}")
+    assert MARK not in shown, "between lines nothing was cut"
+
+
 def test_lines_are_sentences() -> None:
     text = "\n".join(f"step {n} done" for n in range(100)) + "\ncrawler moved\n" + "\n".join(["idle"] * 100)
     assert "crawler moved" in passage(text, "crawler")
