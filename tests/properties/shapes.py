@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hypothesis import strategies as st
 
 from foveate.records.make import sketch
-from foveate.types import LEVELS, Candidate, Profile, Record, Scope, Slot
+from foveate.types import FILL_MODES, LEVELS, Candidate, Profile, Record, Scope, Slot
 
 # --- texts ---------------------------------------------------------------------------------------------------------
 
@@ -84,6 +84,7 @@ def profiles(draw: st.DrawFn) -> Profile:
                 empty_text=draw(st.sampled_from(("", "", "Nothing here."))),
                 max_items=None if keep else draw(st.none() | st.integers(0, 4)),
                 min_relevance=0.0 if keep else draw(st.sampled_from((0.0, 0.0, 0.3))),
+                fill=draw(st.sampled_from(FILL_MODES)),
                 level=level,
                 max_level=draw(st.sampled_from(LEVELS[: LEVELS.index(level) + 1])),
                 keep=keep,
@@ -122,6 +123,23 @@ def candidate(slot: str, id: str, score: float, lengths: Sequence[int], words: s
     return Candidate(record=record, slot=slot, source="search", features={"relevance": score}, score=round(score, 6))
 
 
+DAY_MS = 86_400_000
+
+
+def shaped(of: Candidate, shape: int) -> Candidate:
+    """A candidate as it is, with a passage, or as an event of one of three days that may be quoted."""
+    if shape == 1:
+        half = len(of.record.text) // 2
+        return replace(of, passage=((0, half // 2), (half, half + half // 3)))
+    if shape >= MIN_EVENT_SHAPE:
+        event = {"kind": "event", "created": shape % 3 * DAY_MS, "trust": "web" if shape % 2 else "user"}
+        return replace(of, record=replace(of.record, **event))  # type: ignore[arg-type]
+    return of
+
+
+MIN_EVENT_SHAPE, MAX_SHAPE = 2, 8
+
+
 @st.composite
 def cases(draw: st.DrawFn, *, repeats: bool = False) -> Case:
     profile = draw(profiles())
@@ -134,11 +152,12 @@ def cases(draw: st.DrawFn, *, repeats: bool = False) -> Case:
                 st.floats(0, 1),
                 st.tuples(st.integers(1, 400), st.integers(1, 150), st.integers(1, 40)),
                 st.integers(0, 5) if repeats else st.just(0),
+                st.integers(0, MAX_SHAPE),
             ),
             max_size=14,
         )
     )
-    for n, (slot, score, lengths, same) in enumerate(drawn):
+    for n, (slot, score, lengths, same, shape) in enumerate(drawn):
         if same == 1 and found:  # the same record, perhaps in another slot
             before = found[n % len(found)]
             found.append(Candidate(record=before.record, slot=slot, source="search", score=round(score, 6)))
@@ -146,6 +165,6 @@ def cases(draw: st.DrawFn, *, repeats: bool = False) -> Case:
             words = "the nightly archive upload fails when the disk of the build host is full"
             found.append(candidate(slot, f"r{n}", score, lengths, words))
         else:
-            found.append(candidate(slot, f"r{n}", score, lengths))
+            found.append(shaped(candidate(slot, f"r{n}", score, lengths), shape))
     place = {name: n for n, name in enumerate(names)}
     return Case(profile, tuple(sorted(found, key=lambda c: place[c.slot])))

@@ -112,11 +112,11 @@ def test_with_repeats_the_best_item_or_its_duplicate_stays(case: Case, more: int
 @examples(400)
 @given(cases(repeats=True), st.data())
 def test_a_candidate_under_its_floor_changes_nothing(case: Case, data: st.DataObject) -> None:
-    case = with_first_slot(case, keep=False, min_relevance=0.3)
+    case = with_first_slot(case, keep=False, min_relevance=0.3, fill="none")
     slot = next(slot for slot in case.profile.slots if slot.name == "s0")
     donor = data.draw(st.sampled_from(case.candidates)) if case.candidates else candidate("s0", "low", 0.0, (90, 30, 9))
     score = round(data.draw(st.floats(0, 0.299)), 6)
-    low = replace(donor, slot=slot.name, score=score)
+    low = replace(donor, slot=slot.name, score=score, features={"relevance": score})
     place = {s.name: n for n, s in enumerate(case.profile.slots)}
     more = Case(case.profile, tuple(sorted((*case.candidates, low), key=lambda c: place[c.slot])))
     without, with_low = composed_or_none(case), composed_or_none(more)

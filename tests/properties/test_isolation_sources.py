@@ -42,7 +42,7 @@ EVERY_SOURCE = {
         "focus": {"source": "working", "kinds": ["task", "question", "note"], "share": 5},
         "approach": {"source": "frame", "kinds": ["frame"], "share": 1},
         "anything": {"source": "search", "share": 10},
-        "lately": {"source": "recent", "share": 10},
+        "lately": {"source": "recent", "extra_sources": {"highlights": 5}, "share": 10},
         "calibration": {"source": "calibration", "share": 10},
     }
 }

@@ -35,7 +35,8 @@ json.dump(out, sys.stdout)
 
 
 def in_another_process(hash_seed: str) -> dict[str, str]:
-    env = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(HERE), "PYTHONIOENCODING": "utf-8"}
+    path = os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH"))))
+    env = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}
     done = subprocess.run([sys.executable, "-c", CHILD], env=env, capture_output=True, check=True)
     found: dict[str, str] = json.loads(done.stdout)
     return found

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
 import pytest
 
-import foveate
-import newton
 from foveate import Context
-from foveate.eval.systems.baselines import build_fts5_index, select_fitting
 from records import add_record
 from worlds import ago, open_engine
 
@@ -70,7 +66,8 @@ RELEVANT = {
 }
 AREAS = (
     "checkout", "catalogue", "search page", "invoice service", "mobile app", "support desk", "login form", "warehouse feed",
-    "price list", "mail gateway", "survey tool", "partner portal", "image store", "chat widget", "tax report", "returns desk",
+    "price list", "mail gateway", "survey tool", "partner portal", "image store", "chat widget", "tax report",
+    "returns desk",
     "loyalty scheme", "address book", "gift cards", "delivery tracker",
 )  # fmt: skip
 SAYINGS = (
@@ -110,6 +107,8 @@ def context() -> Iterator[Context]:
         engine.store.add_many(rows())
         for kind, texts in RELEVANT.items():
             for n, text in enumerate(texts):
-                values = {"domain": "database"} if kind == "censor" else {"name": f"Recovery {n}"} if kind == "procedure" else {}
+                values = (
+                    {"domain": "database"} if kind == "censor" else {"name": f"Recovery {n}"} if kind == "procedure" else {}
+                )
                 add_record(engine, kind, text, created=ago(100), **values)
         yield engine.context(QUESTION)

@@ -7,6 +7,7 @@ import re
 import pytest
 
 import foveate
+from foveate.clock import iso
 from foveate.pipeline.assembly import (
     build_messages,
     build_section,
@@ -109,10 +110,13 @@ def test_stable_sections_come_first_then_the_profiles_order(world: World) -> Non
 
 
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
-def test_the_text_holds_no_clock_and_no_word_on_how_it_was_chosen(world: World) -> None:
+def test_the_text_holds_days_of_events_but_no_clock_and_no_word_on_how_it_was_chosen(world: World) -> None:
     with world.open() as engine:
-        text = world.context(engine).text
-    assert not re.search(r"\b20\d\d-\d\d-\d\d|T\d\d:\d\d", text)
+        context = world.context(engine)
+    text = context.text
+    day = re.compile(r"^\[(20\d\d-\d\d-\d\d)\]$", re.MULTILINE)
+    assert set(day.findall(text)) == {iso(item.record.created)[:10] for item in context.items if item.kind == "event"}
+    assert not re.search(r"\b20\d\d-\d\d-\d\d|T\d\d:\d\d", day.sub("", text))
     for word in ("budget", "relevance", "foveate", "left out", "truncated"):
         assert word not in text.lower()
 

@@ -79,9 +79,12 @@ def test_every_profile_shows_rules_in_full_or_raises_by_how_much(name: str) -> N
         assert all(text in enough.text for text in rules.values())
 
 
-def test_chat_gives_memories_half_of_the_flexible_room_in_full() -> None:
-    chat = resolve("chat")
-    memories = slots(chat)["memories"]
-    assert (memories.level, memories.max_level, memories.min_relevance) == ("full", "full", 0.0)
-    assert shares(chat)["memories"] == sum(shares(chat).values()) / 2
-    assert shares(chat)["recent"] > shares(resolve("default"))["recent"]
+def test_chat_gives_what_was_said_nearly_half_of_the_flexible_room_and_fills_it() -> None:
+    chat, default = resolve("chat"), resolve("default")
+    messages = slots(chat)["messages"]
+    assert (messages.level, messages.max_level, messages.fill) == ("full", "full", "all")
+    assert messages.kinds == ("event", "note")
+    assert 0.45 < shares(chat)["messages"] / sum(shares(chat).values()) < 0.5
+    assert slots(chat)["facts"].fill == "all"
+    assert {slots(default)[name].fill for name in ("messages", "facts")} == {"related"}
+    assert "all" not in {slot.fill for slot in default.slots}

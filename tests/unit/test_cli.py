@@ -345,7 +345,9 @@ def test_why_names_the_tokens_that_were_lacking(known: dict[str, str]) -> None:
 
 def test_why_names_the_score_that_was_lacking(known: dict[str, str], project: Path) -> None:
     (project / ".foveate" / "profiles").mkdir()
-    (project / ".foveate" / "profiles" / "strict.toml").write_text("[slots.facts]\nmin_relevance = 0.99\n", "utf-8")
+    (project / ".foveate" / "profiles" / "strict.toml").write_text(
+        '[slots.facts]\nmin_relevance = 0.99\nfill = "none"\n', "utf-8"
+    )
     ok("context", "Which port does Redis use, and since when?", "--profile", "strict")
     found = document("why", known["fact"])
     assert ok("why", known["fact"]).endswith(f"lacked +{found['needs_relevance']:.3f} relevance of 0.990")

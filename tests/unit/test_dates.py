@@ -75,10 +75,13 @@ def test_last_may_and_the_day_meet_in_a_context() -> None:
     engine = open_engine()
     met = engine.add("note", "Signed with the Lisbon office last May", valid_from="2026-09-01").record
     other = engine.add("note", "Signed with the Porto office last June", valid_from="2026-09-01").record
-    found = engine.context("What was it on 2026-05-14?", profile="chat")
-    shown = {item.id for section in found.sections for item in section.items}
-    assert met.id in shown
-    assert other.id not in shown
+    found_only = {"slots": {"messages": {"fill": "none", "min_relevance": 0}}}
+    found = engine.context("What was it on 2026-05-14?", profile="chat", overrides=found_only)
+    assert [item.id for item in found.items] == [met.id]
+    filled = engine.context("What was it on 2026-05-14?", profile="chat")
+    assert [item.id for item in filled.items] == [met.id, other.id]
+    first, second = (item.candidate.features["relevance"] for item in filled.items)
+    assert first > 2 * second
 
 
 def test_a_record_is_found_by_the_day_it_was_made() -> None:

@@ -280,10 +280,17 @@ def test_a_small_budget_shows_the_best_of_several_sorts(engine: foveate.Engine) 
     for n in range(12):
         engine.add("decision", f"Deploy decision {'abcdefghijkl'[n]}: the deploy runs on host{n}")
         engine.add("fact", f"Deploy fact {'abcdefghijkl'[n]}: the deploy needs token{n}")
-    answer = engine.add("procedure", "Call deploy rollback and wait", data={"name": "Roll back a deploy"}).record.id
+    answers = {
+        engine.add("procedure", "Call deploy rollback and wait", data={"name": "Roll back a deploy"}).record.id,
+        engine.add("decision", "Roll back a deploy after two failed checks").record.id,
+        engine.add("fact", "You can roll back a deploy for an hour").record.id,
+    }
     context = engine.context("How do I roll back a deploy?", budget=160)
-    assert answer in ids(context)
+    assert answers <= ids(context)
     assert {item.section for item in context.items} == {"decisions", "facts", "procedures"}
+    shown = ids(engine.context("How do I roll back a deploy?", budget=70))
+    assert answers <= shown, "those that share one word with the question are not shown instead"
+    assert not any(id.startswith("decision") for id in shown - answers)
 
 
 @pytest.mark.slow

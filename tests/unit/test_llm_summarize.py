@@ -157,7 +157,9 @@ def test_a_model_is_asked_by_maintenance_and_never_by_a_context(endpoint: Endpoi
         assert engine.get(record.id).summary == GOOD["summary"]
         calls = len(endpoint.asked)
         context = engine.context(
-            "why did the import stop?", extra=["The report is slow. " + "Nobody reads it on Mondays. " * 30]
+            "why did the import stop?",
+            extra=["The report is slow. " + "Nobody reads it on Mondays. " * 30],
+            overrides={"slots": {"episodes": {"level": "summary", "max_level": "summary"}}},
         )
         assert GOOD["summary"] in context.text
         assert len(endpoint.asked) == calls

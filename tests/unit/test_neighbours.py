@@ -1,4 +1,4 @@
-"""What was said right before and after a strong hit of the same session comes along, where the profile asks for it."""
+"""What was said right before and after a strong hit of the same session comes along."""
 
 from __future__ import annotations
 
@@ -28,22 +28,25 @@ def talked() -> Engine:
 
 
 def features(engine: Engine, query: str, **options: object) -> dict[str, dict[str, float]]:
-    context = engine.context(query, profile="chat", **options)
-    items = [item.candidate for section in context.sections if section.name == "memories" for item in section.items]
+    slots = {"messages": {"fill": "none", "min_relevance": 0}}  # only what the search finds, and its neighbours
+    context = engine.context(query, profile="chat", overrides={"slots": slots, **options})
+    items = [item.candidate for section in context.sections if section.name == "messages" for item in section.items]
     return {candidate.record.text: dict(candidate.features) for candidate in items}
 
 
 def test_neighbours_of_a_hit_come_along_by_nearness() -> None:
     found = features(talked(), "How was the harbour festival?")
     assert set(found) == set(TALK[:4])  # the fifth is out of reach, another session's remark too
-    hit = found[TALK[0]]["relevance"]
+    hit = found[TALK[0]]["match"]
     assert found[TALK[1]]["neighbour"] == round(hit * NEIGHBOUR_WEIGHTS[0], 6)
     assert found[TALK[2]]["neighbour"] == round(hit * NEIGHBOUR_WEIGHTS[1], 6)
-    assert found[TALK[1]]["relevance"] == 0.0
+    assert "match" not in found[TALK[1]]
 
 
-def test_without_the_weight_nobody_comes_along() -> None:
-    assert set(features(talked(), "How was the harbour festival?", overrides={"weights": {"neighbour": 0}})) == {TALK[0]}
+def test_a_neighbour_is_less_relevant_than_the_hit_and_a_near_one_more_than_a_far_one() -> None:
+    found = features(talked(), "How was the harbour festival?")
+    relevance = {text: each["relevance"] for text, each in found.items()}
+    assert 1 > relevance[TALK[0]] > relevance[TALK[1]] > relevance[TALK[2]] > 0
 
 
 def test_without_a_session_there_are_no_neighbours() -> None:
@@ -71,7 +74,7 @@ def test_the_gain_is_the_sum_over_strong_neighbours_and_at_most_one() -> None:
 
 
 def test_each_keyword_in_the_text_counts_a_tenth_where_a_profile_weighs_it() -> None:
-    found = features(talked(), "How was the HARBOUR festival?", overrides={"weights": {"contained": 0.5}})
+    found = features(talked(), "How was the HARBOUR festival?", weights={"contained": 0.5})
     assert found[TALK[0]]["contained"] == 0.2
     assert found[TALK[1]]["contained"] == 0.0
     assert "contained" not in features(talked(), "How was the harbour festival?")[TALK[0]]

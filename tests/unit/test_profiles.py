@@ -52,7 +52,7 @@ def test_a_project_profile_goes_before_the_persons_and_the_builtin(tmp_path: Pat
     both = [tmp_path / "project", tmp_path / "person"]
     assert load("chat", both) == {"total": 1}
     assert load("chat", both[1:]) == {"total": 2}
-    assert "memories" in load("chat")["slots"]
+    assert "messages" in load("chat")["slots"]
 
 
 def test_what_load_gives_may_be_changed_without_harm() -> None:
@@ -130,7 +130,7 @@ def test_extends_makes_a_chain(project: Path) -> None:
     write(project, "mine", 'extends = "team"\ntotal = 4000')
     setters = resolve("mine", [project]).layers
     assert setters["slots.rules.tokens"] == "default"
-    assert setters["slots.memories.share"] == "chat"
+    assert setters["slots.messages.share"] == "chat"
     assert (setters["reserve"], setters["total"]) == ("team", "mine")
 
 
@@ -153,7 +153,7 @@ def test_a_profile_may_extend_the_builtin_of_its_own_name(project: Path) -> None
     chat = resolve("chat", [project])
     assert chat.total == 4000
     assert chat.layers["total"] == "chat"
-    assert chat.layers["slots.memories.share"] == "chat (builtin)"
+    assert chat.layers["slots.messages.share"] == "chat (builtin)"
 
 
 def test_a_project_can_adjust_base_for_every_profile(project: Path) -> None:
@@ -339,7 +339,7 @@ def test_a_total_must_be_above_0(total: int) -> None:
         ),
         (
             "[slots.facts]\nlevel = 'tiny'",
-            "Profile 'developer': slots.facts.level must be full, summary or micro, got 'tiny'.",
+            "Profile 'developer': slots.facts.level must be full, passage, summary or micro, got 'tiny'.",
         ),
         ("[slots.facts]\nrole = 'tool'", "Profile 'developer': slots.facts.role must be system or user, got 'tool'."),
         ("half_life_hours = 0", "Profile 'developer': half_life_hours must be a number above 0, got 0."),
@@ -357,7 +357,7 @@ def test_a_total_must_be_above_0(total: int) -> None:
         ),
         (
             "[slots.decisions]\nlevel = 'full'",
-            "Profile 'developer': slot 'decisions' has level 'full', longer than its max_level 'summary'.",
+            "Profile 'developer': slot 'decisions' has level 'full', longer than its max_level 'passage'.",
         ),
         ("reserve = 8000", "Profile 'developer': the reserve of 8000 leaves nothing of the total of 8000."),
         (
@@ -425,9 +425,9 @@ def test_the_profile_in_the_documentation_resolves(project: Path) -> None:
     page = (Path(__file__).parents[2] / "docs/concepts/profiles.md").read_text(encoding="utf-8")
     write(project, "support", page.split("```toml\n")[1].split("```")[0])
     support = resolve("support", [project])
-    assert slot_names(support)[4:8] == ["given", "open_cases", "recent", "memories"]
+    assert slot_names(support)[4:8] == ["given", "open_cases", "recent", "messages"]
     assert "patterns" not in slot_names(support)
-    assert (support.layers["slots.memories.max_items"], support.layers["slots.memories.share"]) == ("support", "chat")
+    assert (support.layers["slots.messages.max_items"], support.layers["slots.messages.share"]) == ("support", "chat")
 
 
 # --- showing -------------------------------------------------------------------------------------------------------

@@ -16,6 +16,9 @@ from foveate.text.query_expansion import MAX_EXPANSIONS, MAX_QUERY_TERMS, TABLES
 from foveate.types import ExpansionTerm
 from worlds import open_engine
 
+FOUND_ONLY = {"slots": {name: {"fill": "none", "min_relevance": 0} for name in ("messages", "facts")}}
+"""Only what the search finds, however little it matches: neither a floor nor a filling."""
+
 LINES = {
     name: [
         line for line in (files("foveate.text") / name).read_text("utf-8").splitlines() if line and not line.startswith("#")
@@ -151,17 +154,18 @@ def test_relevance_is_still_a_share_of_what_was_asked_for() -> None:
 def test_a_profile_can_do_without() -> None:
     engine = open_engine()
     engine.add("note", "Anna's daughter starts school in May")
-    asked = {"query": "Which kids?", "profile": "chat"}
-    assert "daughter" in engine.context(**asked).text
-    assert "daughter" not in engine.context(**asked, overrides={"expansion_weight": 0}).text
+    assert "daughter" in engine.context("Which kids?", overrides=FOUND_ONLY).text
+    assert "daughter" not in engine.context("Which kids?", overrides={"expansion_weight": 0, **FOUND_ONLY}).text
 
 
-def test_one_of_a_kind_is_found_in_talks_and_not_in_work() -> None:
+@pytest.mark.parametrize("profile", ["default", "chat"])
+def test_one_of_a_kind_is_found_in_what_was_said_and_not_in_knowledge(profile: str) -> None:
     engine = open_engine()
-    engine.add("note", "Anna took up kickboxing")
-    assert "kickboxing" in engine.context("Which sports?", profile="chat").text
-    assert "kickboxing" not in engine.context("Which sports?", profile="default").text
-    assert engine.search("sports") == []
+    said = engine.add("event", "Anna took up kickboxing", session="s").record
+    noted = engine.add("note", "Ben took up kickboxing").record
+    context = engine.context("Which sports?", profile=profile, overrides=FOUND_ONLY)
+    assert [item.id for item in context.items if item.candidate.source == "search"] == [said.id]
+    assert noted.id not in {hit.record.id for hit in engine.search("sports")}
 
 
 def test_what_is_explained_knows_the_other_words() -> None:
@@ -169,20 +173,21 @@ def test_what_is_explained_knows_the_other_words() -> None:
     for n in range(60):
         engine.add("note", f"The kids of class {n} like the playground")
     far = engine.add("note", "Anna's daughter starts school in May").record
-    context = engine.context("Which kids?", profile="chat", budget=120)
+    context = engine.context("Which kids?", budget=120)
     assert "rank 61" in str(engine.why(far.id, context))
 
 
-def test_what_is_explained_knows_the_loose_words_of_talks_alone() -> None:
+def test_what_is_explained_knows_the_loose_words_of_messages_alone() -> None:
     engine = open_engine()
-    for n in range(60):
-        engine.add("note", f"The sports of class {n} are on Monday")
-    far = engine.add("note", "Anna took up kickboxing").record
-    said = {
-        name: engine.why(far.id, engine.context("Which sports?", profile=name, budget=120)) for name in ("chat", "default")
-    }
-    assert "rank 61" in str(said["chat"])
-    assert said["default"].reason == "no shared term"
+    reasons = {}
+    for kind in ("event", "note"):
+        far = engine.add(kind, "Anna took up kickboxing").record
+        for n in range(60):
+            engine.add(kind, f"The sports of class {n} are on Monday")
+        few = {"slots": {"messages": {"max_candidates": 20}}}
+        reasons[kind] = engine.why(far.id, engine.context("Which sports?", budget=120, overrides=few))
+    assert "rank 61" in str(reasons["event"])
+    assert reasons["note"].reason == "no shared term"
 
 
 def test_other_words_stand_in_no_receipt() -> None:
@@ -214,4 +219,4 @@ def test_what_somebody_said_tells_more_of_them_than_what_was_said_to_them(text: 
     engine = open_engine()
     engine.add("note", text)
     (item,) = engine.context("Where did Anna move?", profile="chat").items
-    assert item.candidate.features["speaker"] == said
+    assert item.candidate.features.get("speaker", 0.0) == said

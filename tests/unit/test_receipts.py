@@ -188,7 +188,7 @@ def test_every_reason_has_a_sentence(engine: foveate.Engine) -> None:
     context = engine.context(
         "Which deploy region holds?",
         filters=Filters(exclude=(out,)),
-        overrides={"slots": {"warnings": {"max_items": 1}, "decisions": {"min_relevance": 0.9}}},
+        overrides={"slots": {"warnings": {"max_items": 1, "min_relevance": 0}, "decisions": {"min_relevance": 0.9}}},
     )
     why = {id: str(engine.why(id, context)) for id in (old, new, twin, out, bad, *many)}
     assert why[old] == f"left out: superseded by {new}, in 'facts'"
@@ -256,7 +256,8 @@ def test_its_rank_is_beyond_the_limit(engine: foveate.Engine) -> None:
 
 def test_a_recent_record_is_beyond_the_limit(engine: foveate.Engine) -> None:
     ids = [engine.add("event", f"step {n}", created=ago(n + 1)).record.id for n in range(4)]
-    context = engine.context("anything", overrides={"slots": {"recent": {"max_candidates": 2, "kinds": ["event"]}}})
+    slots = {"recent": {"max_candidates": 2, "kinds": ["event"]}, "messages": {"remove": True}}
+    context = engine.context("anything", overrides={"slots": slots})
     assert not_in(engine, ids[3], context)[0] == "limit"
 
 
@@ -380,7 +381,7 @@ def test_diff_lists_what_moved_and_what_has_another_level(engine: foveate.Engine
     long = " ".join(f"The deploy of host{n} takes {n} minutes and then some." for n in range(40))
     id = engine.add("fact", long).record.id
     one, other = (engine.context("deploy", budget=budget, profile="coding") for budget in (3000, 300))
-    assert engine.receipts.diff(one, other).level_changes == (ItemChange(id, "full", "summary"),)
+    assert engine.receipts.diff(one, other).level_changes == (ItemChange(id, "full", "passage"),)
     engine.edit(id, pinned=True)
     moved = engine.receipts.diff(one, engine.context("deploy", budget=3000)).place_changes
     assert moved == (ItemChange(id, "facts 1", "pinned 1"),)
@@ -452,8 +453,19 @@ def test_a_receipt_of_version_0_1_is_read_under_the_old_names_of_settings(engine
         profile[old] = profile.pop(new)
     names = ("extra_sources", "also"), ("empty_text", "empty"), ("max_candidates", "limit")
     for slot in profile["slots"]:
-        for new, old in (*names, ("max_level", "deepest"), ("pinned_only", "pinned")):
+        for new, old in (*names, ("max_level", "deepest"), ("pinned_only", "pinned"), ("min_relevance", "min_score")):
             slot[old] = slot.pop(new)
+    assert from_json(document) == receipt
+
+
+def test_a_receipt_of_version_0_1_is_read_under_the_old_names_of_reasons(engine: foveate.Engine) -> None:
+    engine.add("fact", "The deploy takes four minutes")
+    strict = {"slots": {"facts": {"min_relevance": 1, "fill": "none"}}}
+    receipt = engine.receipts.get(engine.context("deploy", overrides=strict))
+    document = to_json(receipt)
+    (entry,) = document["candidates"]
+    assert (entry["reason"], entry["needs_relevance"] > 0) == ("min_relevance", True)
+    entry |= {"reason": "min_score", "needs_score": entry.pop("needs_relevance")}
     assert from_json(document) == receipt
 
 
@@ -566,5 +578,5 @@ def test_why_reports_the_slot_that_shows_the_record_and_else_the_first(tmp_path:
             assert [(entry.slot, entry.is_kept) for entry in entries] == (shown if order == 1 else shown[::-1])
             assert engine.why(id, context).candidate.slot == "facts"
             assert str(engine.why(id, context)).startswith("kept in 'facts'")
-        both = {"slots": {"strict": strict, "facts": {"min_relevance": 0.999}}}
+        both = {"slots": {"strict": strict, "facts": {"min_relevance": 0.999, "fill": "none"}}}
         assert engine.why(id, engine.context("Where does the walrus sleep?", overrides=both)).reason == "min_relevance"

@@ -18,6 +18,7 @@ from records import add_record
 from worlds import NOW, open_engine
 
 MINUTE = 60_000
+WITH_HIGHLIGHTS: dict[str, Any] = {"overrides": {"slots": {"recent": {"extra_sources": {"highlights": 5}}}}}
 
 
 def happened(engine: foveate.Engine, session: str | None, minute: int, text: str, **values: Any) -> str:
@@ -33,9 +34,9 @@ def brought(engine: foveate.Engine, source: str, **options: Any) -> list[str]:
 
 
 def test_the_figures_are_profile_data() -> None:
-    for name in ("default", "subtask"):
+    for name, extra_sources in (("default", ()), ("subtask", (("highlights", 5),))):
         (slot,) = [slot for slot in resolve(name).slots if slot.name == "recent"]
-        assert (slot.max_candidates, slot.extra_sources) == (50, (("highlights", 5),))
+        assert (slot.max_candidates, slot.extra_sources) == (50, extra_sources)
 
 
 def test_a_session_gets_its_latest_fifty_events_and_no_others() -> None:
@@ -51,22 +52,59 @@ def test_what_belongs_to_no_session_is_everybodys() -> None:
     engine = open_engine()
     mine = happened(engine, "mine", 2, "My own step")
     shared = happened(engine, None, 1, "The release was tagged")
+    assert brought(engine, "recent", session="mine") == [shared, mine]
     episode = happened(engine, "theirs", 3, "Paired on the parser", kind="episode")
-    assert brought(engine, "recent", session="mine") == [shared, mine, episode]
+    every_kind = {"slots": {"recent": {"kinds": []}}}
+    assert brought(engine, "recent", session="mine", overrides=every_kind) == [shared, mine, episode]
 
 
-def test_without_a_session_everything_is_recent() -> None:
+def test_without_a_session_what_belongs_to_none_is_recent() -> None:
     engine = open_engine()
-    found = [happened(engine, f"s{n}", n, f"Event {n} of its session") for n in range(7)]
-    assert brought(engine, "recent") == found
-    assert brought(engine, "highlights") == []
+    for n in range(7):
+        happened(engine, f"s{n}", n, f"Event {n} of its session")
+    shared = [happened(engine, None, n, f"Event {n} of no session") for n in range(3)]
+    assert brought(engine, "recent") == shared
+    assert brought(engine, "highlights", **WITH_HIGHLIGHTS) == []
+
+
+def test_an_older_event_that_the_question_is_about_comes_before_newer_ones() -> None:
+    engine = open_engine()
+    about = happened(engine, "mine", 40, "The parser broke on nested lists")
+    for n in range(40):
+        happened(engine, "mine", n, f"Step {n} of something else")
+    context = engine.context("Why did the parser break?", session="mine", overrides={"slots": {"recent": {"max_items": 5}}})
+    shown = [item for item in context.items if item.section == "recent"]
+    assert shown[0].id == about, "it is among the five, and the oldest of them"
+    assert len(shown) == 5
+
+
+def test_the_relevance_of_a_recent_event_is_at_most_one() -> None:
+    engine = open_engine()
+    id = happened(engine, "mine", 0, "The parser broke", type="error")
+    context = engine.context("Fix the parser, it broke", session="mine")
+    (entry,) = [each for each in engine.receipts.get(context).candidates if each.source == "recent"]
+    assert (entry.id, 0.9 < entry.features["relevance"] <= 1.0) == (id, True)
+
+
+def test_by_default_nothing_of_other_sessions_is_recent() -> None:
+    engine = open_engine()
+    happened(engine, "mine", 0, "My own step")
+    happened(engine, "other", 1, "Disk full on the build host", type="error")
+    assert brought(engine, "highlights", session="mine") == []
 
 
 def test_the_five_latest_other_sessions_bring_their_highlights() -> None:
     engine = open_engine()
     happened(engine, "mine", 0, "My own step")
-    last = [happened(engine, f"other {n}", 10 * n, f"Nothing much in {n}") for n in range(1, 8)]
-    assert brought(engine, "highlights", session="mine") == last[:5]
+    last = [happened(engine, f"other {n}", 10 * n, f"Failed in {n}", type="error") for n in range(1, 8)]
+    assert brought(engine, "highlights", session="mine", **WITH_HIGHLIGHTS) == last[:5]
+
+
+def test_a_session_without_anything_telling_has_no_highlight() -> None:
+    engine = open_engine()
+    happened(engine, "mine", 0, "My own step")
+    happened(engine, "other", 1, "Nothing much")
+    assert brought(engine, "highlights", session="mine", **WITH_HIGHLIGHTS) == []
 
 
 def test_the_most_telling_of_a_session_goes_first() -> None:
@@ -78,7 +116,7 @@ def test_the_most_telling_of_a_session_goes_first() -> None:
     happened(engine, "other", 20, "make lint", type="shell_exec", command="make lint", outcome="success")
     happened(engine, "other", 10, "src/a.py", type="file_read", path="src/a.py")
     assert MAX_HIGHLIGHTS == 3
-    assert brought(engine, "highlights", session="mine") == [decided, failed, error]
+    assert brought(engine, "highlights", session="mine", **WITH_HIGHLIGHTS) == [decided, failed, error]
 
 
 def test_a_highlight_says_its_session_and_is_replayed_as_it_was() -> None:
@@ -86,7 +124,7 @@ def test_a_highlight_says_its_session_and_is_replayed_as_it_was() -> None:
     happened(engine, "mine", 0, "My own step")
     happened(engine, "blue-green", 9, "make x", type="shell_exec", command="make x", stdout="no room", outcome="failure")
     happened(engine, "0192f3a2-1234-7abc-8def-1234567890ab", 8, "Smoke test", type="check", outcome="success")
-    context = engine.context("What is going on?", session="mine")
+    context = engine.context("What is going on?", session="mine", **WITH_HIGHLIGHTS)
     assert "Executed: `make x` [failure] (session blue-green)\n  ```\n  no room\n" in context.text
     assert "Smoke test (session 0192f3a2…)\n" in context.text
     assert context.text.count("session") == 2
@@ -109,7 +147,9 @@ def test_no_wall_is_crossed_by_a_highlight() -> None:
     bob = Scope(engine.scope.project, user="bob", session="bobs")
     with engine.store.data.store.write(bob) as writer:
         writer.add(engine.store.data.make("event", "Bob's private failure", {"type": "error"}, bob))
-    assert brought(engine, "highlights", session="mine") == []
+    assert brought(engine, "highlights", session="mine", **WITH_HIGHLIGHTS) == []
+    alices = happened(engine, "other", 1, "A failure of the project", type="error")
+    assert brought(engine, "highlights", session="mine", **WITH_HIGHLIGHTS) == [alices]
 
 
 def test_why_not_says_that_an_event_is_of_another_session() -> None:
@@ -117,8 +157,11 @@ def test_why_not_says_that_an_event_is_of_another_session() -> None:
     happened(engine, "mine", 0, "My own step")
     happened(engine, "other", 1, "Newest of the other session")
     hidden = happened(engine, "other", 2, "An older event of the other session")
-    context = engine.context("Tell me about bananas", session="mine")
+    by_time_only = {"slots": {"messages": {"remove": True}}}
+    context = engine.context("Tell me about bananas", session="mine", overrides=by_time_only)
     assert engine.why(hidden, context).reason == "other session"
+    searched = engine.context("Tell me about bananas", session="mine")
+    assert engine.why(hidden, searched).reason == "no shared term"
 
 
 # --- filters by type -----------------------------------------------------------------------------------------------

@@ -103,25 +103,3 @@ def test_a_weight_without_its_feature_counts_nothing() -> None:
 
 def test_the_type_feature_is_the_slots_priority() -> None:
     assert features(record(), Slot(name="s", source="search", priority=0.8), 720, NOW)["type"] == 0.8
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Anna: I moved to Lyon", 1.0),
-        ("anna:", 1.0),
-        ("Anna Berg: hello", 1.0),  # the query has both names
-        ("Anna Smith: hello", 0.0),  # every word of the speaker's name must be in the query
-        ("Ben: Anna, did you move?", 0.0),
-        ("I moved with Anna", 0.0),
-        (": Anna", 0.0),
-        (f"Anna{' ' * 55}: hello", 1.0),
-        (f"Anna{' ' * 56}: hello", 0.0),  # a colon further on does not end the name of a speaker
-    ],
-)
-def test_a_text_by_a_speaker_that_the_query_names_has_the_speaker_feature(text: str, expected: float) -> None:
-    candidate = Candidate(record=record(text=text), slot="decisions", source="search", features={})
-    weighted = replace(LAYERS, weights={**LAYERS.weights, "speaker": 0.1})
-    signals = Signals(keywords=("did", "anna", "berg", "move"))
-    assert score([candidate], weighted, signals, NOW)[0].features["speaker"] == expected
-    assert "speaker" not in score([candidate], LAYERS, signals, NOW)[0].features  # only where a profile weighs it

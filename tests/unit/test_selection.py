@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from foveate.pipeline.duplicates import are_near_duplicates
-from foveate.pipeline.selection import fit, levels_from, min_tokens, rank
+from foveate.pipeline.selection import MIN_ANSWERABLE, fit, levels_of, min_tokens, rank, value_per_token
+from foveate.records.fence import SharedCosts
 from foveate.records.make import sketch
 from foveate.types import NO_FILTERS, Candidate, Filters, LeftOut, Profile, Record, Scope, Slot
 
@@ -17,7 +18,7 @@ def slot(name: str = "a", **settings: object) -> Slot:
 
 
 def profile(*slots: Slot) -> Profile:
-    return Profile(name="p", total=1000, written_for=1000, slots=slots or (slot(),))
+    return Profile(name="p", total=1000, written_for=1000, slots=slots or (slot(),), weights={"relevance": 1.0})
 
 
 def candidate(
@@ -28,14 +29,22 @@ def candidate(
     text: str = "",
     slot: str = "a",
     kind: str = "note",
+    answerable: float = 0.0,
     **values: object,
 ) -> Candidate:
+    """A record of a relevance; without other features, its score is the same."""
     text = text or f"{id} stands alone{id}"
     record = Record(
         id=id, kind=kind, scope=Scope("main"), text=text, summary=text, micro=text, sketch=sketch(text),
         tokens=dict(zip(("full", "summary", "micro"), sizes, strict=True)), **values,  # type: ignore[arg-type]
     )  # fmt: skip
-    return Candidate(record=record, slot=slot, source="search", score=score)
+    features = {"relevance": score, "answerable": answerable}
+    return Candidate(record=record, slot=slot, source="search", score=score, features=features)
+
+
+def with_passage(of: Candidate, tokens: int) -> Candidate:
+    """The candidate with a passage of so many tokens."""
+    return replace(of, passage=((0, 1),), token_counts={**of.tokens, "passage": tokens})
 
 
 def ids(found: tuple[Candidate, ...]) -> list[str]:
@@ -74,8 +83,95 @@ def test_below_the_floor_says_how_far_below() -> None:
     assert ranking.left_out[0].needs_relevance == pytest.approx(0.09)
 
 
-def test_a_score_on_the_floor_is_in() -> None:
+def test_a_relevance_on_the_floor_is_in() -> None:
     assert ids(rank([candidate("x", 0.3)], profile(slot(min_relevance=0.3)), NO_FILTERS).by_slot["a"]) == ["x"]
+
+
+def test_below_the_floor_is_a_matter_of_relevance_and_not_of_the_score() -> None:
+    likely, unlikely = replace(candidate("x", 0.4), score=0.01), replace(candidate("y", 0.2), score=0.99)
+    ranking = rank([likely, unlikely], profile(slot(min_relevance=0.3)), NO_FILTERS)
+    assert (ids(ranking.by_slot["a"]), reasons(ranking.left_out)) == (["x"], {"y": ("min_relevance", "floor 0.3")})
+
+
+# --- what fills the room -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fill", "answerable", "shown"),
+    [
+        ("none", 0.9, ["good"]),
+        ("related", 0.9, ["good", "weak", "none"]),
+        ("related", MIN_ANSWERABLE, ["good", "weak", "none"]),
+        ("related", MIN_ANSWERABLE - 0.001, ["good"]),
+        ("all", 0.0, ["good", "weak", "none"]),
+    ],
+)
+def test_what_a_slot_shows_below_its_floor(fill: str, answerable: float, shown: list[str]) -> None:
+    found = [
+        candidate(name, relevance, answerable=answerable)
+        for name, relevance in (("none", 0.0), ("weak", 0.1), ("good", 0.5))
+    ]
+    ranking = rank(found, profile(slot(min_relevance=0.3, fill=fill)), NO_FILTERS)
+    assert ids(ranking.by_slot["a"]) == shown
+    assert {omission.reason for omission in ranking.left_out} <= {"min_relevance"}
+
+
+def test_what_fills_the_room_is_in_the_order_of_its_source() -> None:
+    found = [candidate("good", 0.5), *(candidate(name, 0.0) for name in ("newest", "older", "oldest"))]
+    ranking = rank(found, profile(slot(fill="all")), NO_FILTERS)
+    assert ids(ranking.by_slot["a"]) == ["good", "newest", "older", "oldest"]
+
+
+def test_filling_brings_nothing_in_that_is_excluded_superseded_or_not_valid() -> None:
+    found = [candidate("out"), candidate("old", status="superseded"), candidate("late", valid_from=100)]
+    ranking = rank(found, profile(slot(fill="all")), Filters(exclude=("out",)), 99)
+    assert ranking.by_slot["a"] == ()
+    assert [omission.reason for omission in ranking.left_out] == ["excluded", "superseded", "not valid"]
+
+
+# --- value per token -----------------------------------------------------------------------------------------------
+
+
+def test_of_equal_relevance_the_shorter_record_comes_first() -> None:
+    found = [candidate("long", 0.5, (400, 300, 200)), candidate("short", 0.5, (30, 20, 10))]
+    assert ids(rank(found, profile(), NO_FILTERS).by_slot["a"]) == ["short", "long"]
+
+
+def test_a_long_record_does_not_crowd_out_short_ones() -> None:
+    long = candidate("long", 0.5, (400, 400, 400))
+    short = [candidate(f"s{n}", 0.4, (40, 40, 40)) for n in range(10)]
+    ranked = rank([long, *short], profile(), NO_FILTERS).by_slot["a"]
+    fitted = fit(slot(), ranked, 405, 5, relevance_weight=1.0)
+    assert {item.id for item in fitted.items} == {each.record.id for each in short}
+    assert [omission.id for omission in fitted.left_out] == ["long"]
+
+
+def test_a_short_record_that_is_irrelevant_does_not_come_before_a_long_relevant_one() -> None:
+    found = [candidate("ok", 0.005, (3, 3, 3)), candidate("long", 0.5, (300, 300, 300))]
+    assert ids(rank(found, profile(), NO_FILTERS).by_slot["a"]) == ["long", "ok"]
+
+
+def test_the_other_features_decide_between_records_of_like_relevance_and_lift_no_irrelevant_one() -> None:
+    plain, boosted = candidate("plain", 0.5), replace(candidate("boosted", 0.5), score=0.9)
+    irrelevant = replace(candidate("no", 0.0), score=1.0)
+    assert ids(rank([irrelevant, plain, boosted], profile(), NO_FILTERS).by_slot["a"]) == ["boosted", "plain", "no"]
+    assert value_per_token(irrelevant, slot(), 1.0) == 0.0
+
+
+def test_the_price_of_a_long_record_is_that_of_its_passage() -> None:
+    long = candidate("long", 0.5, (900, 30, 10))
+    other = candidate("other", 0.5, (200, 200, 200))
+    at_full = slot(level="full")
+    assert ids(rank([long, other], profile(at_full), NO_FILTERS).by_slot["a"]) == ["other", "long"]
+    assert ids(rank([with_passage(long, 100), other], profile(at_full), NO_FILTERS).by_slot["a"]) == ["long", "other"]
+
+
+def test_what_a_source_ranks_itself_is_in_the_order_of_its_score() -> None:
+    found = [replace(candidate("low", 0.2, (3, 3, 3)), source="task"), replace(candidate("high", 0.3), source="task")]
+    assert ids(rank(found, profile(), NO_FILTERS).by_slot["a"]) == ["high", "low"]
+
+
+# --- limits --------------------------------------------------------------------------------------------------------
 
 
 def test_beyond_max_items_says_its_rank_and_what_it_lacked() -> None:
@@ -86,12 +182,12 @@ def test_beyond_max_items_says_its_rank_and_what_it_lacked() -> None:
     assert [omission.needs_relevance for omission in ranking.left_out] == pytest.approx([0.1, 0.7])
 
 
-def test_what_a_task_handed_on_is_not_counted_by_max_items() -> None:
+def test_what_a_task_handed_on_comes_first_and_is_not_counted_by_max_items() -> None:
     task = candidate("t", kind="task").record
     handed = [replace(candidate(f"h{n}", 0.1 * n), inherited_from=task) for n in range(1, 4)]
     found = [candidate("b", 0.9), candidate("c", 0.05), *handed]
     ranking = rank(found, profile(slot(max_items=1)), NO_FILTERS)
-    assert ids(ranking.by_slot["a"]) == ["b", "h3", "h2", "h1"]
+    assert ids(ranking.by_slot["a"]) == ["h3", "h2", "h1", "b"]
     assert reasons(ranking.left_out) == {"c": ("max_items", "rank 2 of 1")}
 
 
@@ -204,8 +300,11 @@ def levels(fitted: object) -> dict[str, str]:
 
 
 def test_the_ladder_goes_down() -> None:
-    assert levels_from("full") == ("full", "summary", "micro")
-    assert levels_from("micro") == ("micro",)
+    plain, long = candidate("a"), with_passage(candidate("b"), 25)
+    assert levels_of(plain, "full") == ["full", "summary", "micro"]
+    assert levels_of(plain, "passage") == ["summary", "micro"]
+    assert levels_of(long, "full") == ["full", "passage", "summary", "micro"]
+    assert levels_of(long, "micro") == ["micro"]
 
 
 def test_an_item_starts_at_its_slots_level_and_steps_down_until_it_fits() -> None:
@@ -259,3 +358,68 @@ def test_a_short_text_may_cost_less_whole_than_shortened() -> None:
 
 def test_an_empty_slot_costs_nothing() -> None:
     assert fit(slot(), [], 100, 5).used == 0
+
+
+# --- passages ------------------------------------------------------------------------------------------------------
+
+
+def test_a_passage_is_shown_first_and_the_full_text_where_there_is_room() -> None:
+    found = [with_passage(candidate("a", 0.9, (200, 20, 10)), 40), candidate("b", 0.8, (30, 20, 10))]
+    whole = slot(level="full")
+    assert levels(fit(whole, found, 75, 5, relevance_weight=1.0)) == {"a": "passage", "b": "full"}
+    assert levels(fit(whole, found, 234, 5, relevance_weight=1.0)) == {"a": "passage", "b": "full"}
+    assert levels(fit(whole, found, 235, 5, relevance_weight=1.0)) == {"a": "full", "b": "full"}
+
+
+def test_the_full_text_of_a_good_record_comes_before_a_bad_record() -> None:
+    found = [with_passage(candidate("a", 0.9, (60, 20, 10)), 40), candidate("b", 0.01, (30, 30, 30))]
+    assert levels(fit(slot(level="full"), found, 65, 5, relevance_weight=1.0)) == {"a": "full"}
+
+
+def test_a_good_record_comes_before_the_full_text_of_another() -> None:
+    found = [with_passage(candidate("a", 0.9, (60, 20, 10)), 40), candidate("b", 0.8, (20, 20, 20))]
+    assert levels(fit(slot(level="full"), found, 65, 5, relevance_weight=1.0)) == {"a": "passage", "b": "full"}
+
+
+def test_a_passage_is_the_longest_level_of_a_slot_that_says_so() -> None:
+    found = [with_passage(candidate("a", 0.9, (200, 20, 10)), 40)]
+    short = slot(level="passage", max_level="passage")
+    assert levels(fit(short, found, 1000, 5)) == {"a": "passage"}
+    assert levels(fit(short, found, 44, 5)) == {"a": "summary"}
+    assert levels(fit(short, [candidate("b")], 1000, 5)) == {"b": "summary"}
+
+
+def test_the_tokens_of_items_are_those_of_their_levels_and_never_more_than_there_are() -> None:
+    found = [with_passage(candidate(f"r{n}", 0.9 - n / 20, (90 + n, 20, 10)), 30 + n) for n in range(15)]
+    for available in range(0, 1500, 7):
+        fitted = fit(slot(level="full"), found, available, 5, relevance_weight=1.0)
+        assert fitted.used <= available
+        assert fitted.used == sum(item.candidate.tokens[item.level] for item in fitted.items) + 5 * bool(fitted.items)
+        assert not fitted.items or fitted.items[0].id == "r0"
+
+
+# --- lines that several items share --------------------------------------------------------------------------------
+
+DAY_MS = 86_400_000
+
+
+def event(id: str, day: int, trust: str = "user", relevance: float = 0.5) -> Candidate:
+    return candidate(id, relevance, (20, 20, 20), kind="event", created=day * DAY_MS, trust=trust)
+
+
+def test_the_first_of_a_day_pays_for_its_line_and_the_first_quoted_one_for_the_fence() -> None:
+    shared = SharedCosts(fence=11, day=7)
+    found = [event("a", 1), event("b", 1), event("c", 2), event("d", 1, "web"), event("e", 1, "tool"), candidate("f")]
+    fitted = fit(slot(level="full"), found, 1000, 5, shared)
+    added = {item.id: item.tokens - item.candidate.tokens[item.level] for item in fitted.items}
+    assert added == {"a": 7, "b": 0, "c": 7, "d": 18, "e": 0, "f": 0}
+    assert fitted.used == 5 + 5 * 20 + 30 + 32
+
+
+def test_an_event_whose_day_line_does_not_fit_is_left_out_and_one_of_a_shown_day_is_in() -> None:
+    shared = SharedCosts(day=7)
+    found = [event("a", 1), event("other day", 2), event("b", 1)]
+    fitted = fit(slot(level="full"), found, 5 + 27 + 20, 5, shared)
+    assert [item.id for item in fitted.items] == ["a", "b"]
+    (lost,) = fitted.left_out
+    assert fit(slot(level="full"), found, 52 + lost.needs_tokens, 5, shared).left_out == ()

@@ -1,4 +1,4 @@
-"""A session is read as one: what is of a talk that answers much of the question gains by it, where the profile weighs it."""
+"""A session is read as one: what is of a talk that answers much of the question gains by it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def worth(engine: Engine, terms: list[str], **given: Any) -> dict[str, float]:
 
 def features(engine: Engine, query: str, **options: Any) -> dict[str, dict[str, float]]:
     context = engine.context(query, profile="chat", **options)
-    items = [item.candidate for section in context.sections if section.name == "memories" for item in section.items]
+    items = [item.candidate for section in context.sections if section.name == "messages" for item in section.items]
     return {candidate.record.text: dict(candidate.features) for candidate in items}
 
 
@@ -101,17 +101,17 @@ def test_of_two_turns_that_match_alike_the_one_of_the_telling_session_comes_firs
         "sale": ("The violin is sold", "Soup at noon", "Bread at nine for the picnic"),
     }
     found = features(talked(talks), "violin concert rehearsal")
-    assert found["The violin is kept"]["relevance"] == found["The violin is sold"]["relevance"]
+    assert found["The violin is kept"]["match"] == found["The violin is sold"]["match"]
+    assert found["The violin is kept"]["relevance"] > found["The violin is sold"]["relevance"]
     assert found["The violin is kept"]["session"] > found["The violin is sold"]["session"]
     assert found["Soup at noon"]["session"] == found["The violin is sold"]["session"]  # a neighbour is of the session too
 
 
-def test_without_the_weight_or_a_session_nothing_is_said_of_it() -> None:
+def test_without_a_session_nothing_is_said_of_it() -> None:
     engine = open_engine()
     engine.add("note", "The violin is kept")
     assert "session" not in features(engine, "violin")["The violin is kept"]
-    off = features(talked(TALKS), "violin", overrides={"weights": {"session": 0}})
-    assert not any("session" in known for known in off.values())
+    assert all("session" in known for known in features(talked(TALKS), "violin").values() if known.get("match"))
 
 
 def test_nothing_found_gives_nothing() -> None:

@@ -224,12 +224,12 @@ def test_always_brings_rules_that_share_no_word_with_the_question() -> None:
         assert "Answer in Celsius" in engine.context("Will it be warm in Lisbon?").text
 
 
-def test_recent_brings_the_newest_first() -> None:
+def test_recent_brings_the_newest_and_shows_them_in_order_of_time_under_their_days() -> None:
     with open_engine() as engine:
         for n in range(5):
             engine.add("event", f"step {'abcde'[n]}", created=ago(n))
         context = engine.context("anything", overrides={"slots": {"recent": {"max_candidates": 3}}})
-    assert context.text == "## Recent Activity\n- step a\n- step b\n- step c\n"
+    assert context.text == ("## Recent Activity\n[2026-09-19]\n- step c\n[2026-09-20]\n- step b\n[2026-09-21]\n- step a\n")
 
 
 def test_recent_without_kinds_means_any_but_rules() -> None:
@@ -261,7 +261,7 @@ def test_search_joins_vectors_with_a_small_weight() -> None:
         engine.add("fact", "The deploy takes four minutes")
         context = engine.context("How long does a deploy take?")
     features = context.items[0].candidate.features
-    assert features["relevance"] == pytest.approx(0.8 * features["lexical"] + 0.2 * features["vector"], abs=1e-5)
+    assert features["match"] == pytest.approx(0.8 * features["lexical"] + 0.2 * features["vector"], abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -283,4 +283,4 @@ def test_a_slot_asks_for_as_many_as_its_room_could_hold(settings: dict[str, Any]
 def test_004s_limits_reach_the_source() -> None:
     layers = resolve("assistant")
     limits = {slot.name: limit_of(slot, layers) for slot in layers.slots if slot.source == "search"}
-    assert limits == {"decisions": 20, "facts": 30, "procedures": 10, "episodes": 10}
+    assert limits == {"decisions": 20, "facts": 30, "messages": 300, "procedures": 10, "episodes": 10}

@@ -229,10 +229,13 @@ def test_neighbours_share_a_fence_and_are_charged_for_it_once(memory: Engine) ->
         memory.add("event", f"Step {n} of the build", trust=trust)
     context = memory.context("build", overrides={"slots": {"facts": {"remove": True}}})
     recent = next(section for section in context.sections if section.name == "recent")
-    assert recent.content.count("<data-") == 2
-    each = fence.cost(context.tag, context.counter)
+    assert recent.content.count("<data-") == 1
+    lines = [line for line in recent.content.splitlines() if not line.startswith(("#", "<", "[", "</"))]
+    assert lines == [f"- Step {n} of the build" for n in (2, 0, 1, 3)]  # the quoted ones last, in order of time
+    assert recent.content.count("[2026-01-05]\n") == 2  # the day stands outside the fence and inside it
+    shared = fence.shared_costs(context.tag, context.counter)
     extra = [item.tokens - item.candidate.tokens[item.level] for item in recent.items]
-    assert sorted(extra) == [0, 0, each, each]
+    assert sorted(extra) == [0, 0, shared.day, shared.fence + shared.day]
 
 
 def test_one_record_can_be_shown_on_its_own(memory: Engine) -> None:

@@ -32,8 +32,11 @@ MAX_PASSAGES = 40
 
 CHARS_PER_TOKEN = 4
 
-# A sentence ends at a line break, or at a full stop with a space behind it.
-_SENTENCE = re.compile(r"[^\n]+?(?:[.!?…][\"')\]]*(?=\s)|(?=\n)|\Z)")
+MAX_GAP_CHARS = 8
+"""Space between two sentences up to which they are shown as one part."""
+
+# A sentence ends at a line break, or at a full stop with a space behind it. Chinese and Japanese have no space there.
+_SENTENCE = re.compile(r"[^\n]+?(?:[.!?…][\"')\]]*(?=\s)|[。！？]+[」』）]*|(?=\n)|\Z)")
 
 
 def with_passages(candidates: Sequence[Candidate], profile: Profile, signals: Signals) -> list[Candidate]:
@@ -68,9 +71,10 @@ def cut(text: str, weights: Mapping[str, float]) -> Passage:
         start, end = sentences[n]
         if end - start > MAX_PASSAGE_CHARS and not chosen:
             return (_window(text, start, end, weights),)
-        if end - start <= available:
+        size = end - start + _gap(sentences, n)
+        if size <= available or not chosen:
             chosen.append((start, end))
-            available -= end - start
+            available -= size
     return _joined(text, sorted(chosen))
 
 
@@ -85,6 +89,12 @@ def _term_weights(signals: Signals) -> dict[str, float]:
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     part = text[start:end]
     return start + len(part) - len(part.lstrip()), end - (len(part) - len(part.rstrip()))
+
+
+def _gap(sentences: Sequence[tuple[int, int]], n: int) -> int:
+    """Return the characters between a sentence and the next one, which count if both are shown."""
+    gap = sentences[n + 1][0] - sentences[n][1] if n + 1 < len(sentences) else 0
+    return gap if gap <= MAX_GAP_CHARS else 0
 
 
 def _values(text: str, sentences: Sequence[tuple[int, int]], weights: Mapping[str, float]) -> list[float]:
@@ -103,10 +113,11 @@ def _window(text: str, start: int, end: int, weights: Mapping[str, float]) -> tu
     """Return a part of a sentence that is too long: from shortly before its first word of the request."""
     words = (match for match in re.finditer(r"\w+", text[start:end]) if set(analysis.terms(match[0])) & weights.keys())
     first = next(words, None)
-    begin = start if first is None else max(start, start + first.start() - MAX_PASSAGE_CHARS // 4)
+    word = start if first is None else start + first.start()
+    begin = max(start, word - MAX_PASSAGE_CHARS // 4)
     stop = min(end, begin + MAX_PASSAGE_CHARS)
     if begin > start:
-        begin = text.find(" ", begin, stop) + 1 or begin
+        begin = text.find(" ", begin, word) + 1 or begin
     if stop < end:
         stop = max(text.rfind(" ", begin, stop), begin + MAX_PASSAGE_CHARS // 2)
     return begin, stop
@@ -116,7 +127,7 @@ def _joined(text: str, spans: Sequence[tuple[int, int]]) -> Passage:
     """Return spans, those with nothing but space between them as one."""
     joined: list[tuple[int, int]] = []
     for start, end in spans:
-        if joined and not text[joined[-1][1] : start].strip():
+        if joined and start - joined[-1][1] <= MAX_GAP_CHARS and not text[joined[-1][1] : start].strip():
             joined[-1] = (joined[-1][0], end)
         else:
             joined.append((start, end))

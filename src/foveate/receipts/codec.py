@@ -46,6 +46,9 @@ _SIGNAL_FIELDS = {"because": "complexity_reason", "frame_because": "frame_reason
 _REPORT_FIELDS = ("source", "slots", "found", "ms", "error", "among", "note")
 _CANDIDATE_FIELDS = ("id", "version", "hash", "kind", "slot", "source", "features", "score", "overruled_by")
 _OMISSION_FIELDS = ("reason", "detail", "needs_tokens", "needs_relevance")
+_OLD_NAMES = {"min_score": "min_relevance", "needs_score": "needs_relevance"}
+"""Reason and field of a candidate that was left out, by their names in receipts of version 0.1."""
+
 _SUMMARY_FIELDS = ("tokens", "total", "reserve", "framing", "slots", "items", "left_out", "ms", "text_hash")
 """Fields that have the same name in JSON."""
 
@@ -260,7 +263,9 @@ def _candidate_from_json(value: Mapping[str, Any]) -> AnyCandidate:
             rank=value["rank"],
             in_parts=value.get("in_parts", False),
         )
-    return LeftOutCandidate(**common, **{name: value[name] for name in _OMISSION_FIELDS})
+    omission = {_OLD_NAMES.get(name, name): setting for name, setting in value.items()}
+    omission["reason"] = _OLD_NAMES.get(value["reason"], value["reason"])
+    return LeftOutCandidate(**common, **{name: omission[name] for name in _OMISSION_FIELDS})
 
 
 def _ref_from_json(value: Mapping[str, Any], name: str) -> RecordRef | None:

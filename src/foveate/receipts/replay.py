@@ -204,7 +204,8 @@ def _read_candidates(
             )
         )
     # The receipt has only the number of forgotten candidates, not their ids.
-    return candidates, missing + [FORGOTTEN] * receipt.forgotten
+    # A record can be shown in one slot and be a candidate of another.
+    return candidates, [*dict.fromkeys(missing), *[FORGOTTEN] * receipt.forgotten]
 
 
 def _version(reader: Reader, ref: RecordRef | None) -> Record | None:

@@ -100,12 +100,12 @@ def _below_min_relevance(receipt: Receipt) -> str:
     """Name the slots that are empty because nothing reached their `min_relevance`."""
     parts = []
     for slot in _empty_slots(receipt):
-        below = [each for each in receipt.left_out if each.slot == slot.name and each.reason == "min_relevance"]
-        if below:
-            best = max(each.features.get("relevance", 0.0) for each in below)
+        low = [each for each in receipt.left_out if each.slot == slot.name and each.reason == "min_relevance"]
+        if low:
+            best = max(each.features.get("relevance", 0.0) for each in low)
             minimum = f"slots.{slot.name}.min_relevance is {slot.min_relevance:g}"
-            parts.append(f"the best of {len(below)} for {slot.name!r} has {best:.3f}, and {minimum}")
-    return f"Nothing is relevant enough: {'; '.join(parts)}." if parts else ""
+            parts.append(f"the best of {len(low)} for {slot.name!r} has {best:.2g}, and {minimum}")
+    return f"Nothing was relevant enough: {'; '.join(parts)}." if parts else ""
 
 
 def _nothing_found(receipt: Receipt) -> str:

@@ -63,7 +63,7 @@ class Why:
 
     @property
     def needs_relevance(self) -> float:
-        """Return the further score with which it would have been shown."""
+        """Return the further relevance with which it would have been shown."""
         return 0.0 if self.candidate is None or self.candidate.is_kept else self.candidate.needs_relevance
 
     def __str__(self) -> str:

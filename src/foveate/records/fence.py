@@ -85,10 +85,10 @@ def _day(number: int) -> str:
     return iso(number * DAY_MS)[:10]
 
 
-def reading_order(record: Record) -> tuple[bool, bool, int]:
+def reading_order(record: Record) -> tuple[bool, bool, int, str]:
     """Return the sort key of the items of a section: quoted ones last, so that one fence holds them; events by time."""
     is_event = record.kind == "event"
-    return is_quoted(record), is_event, record.created if is_event else 0
+    return is_quoted(record), is_event, record.created if is_event else 0, record.id if is_event else ""
 
 
 def render_fenced(lines: Iterable[tuple[Record, str]], tag: str) -> str:

@@ -103,5 +103,5 @@ def passage_text(text: str, passage: Sequence[tuple[int, int]]) -> str:
     if not passage:
         return text
     parts = [text[start:end] for start, end in passage]
-    before, behind = passage[0][0] > 0, passage[-1][1] < len(text.rstrip())
-    return f"{ELLIPSIS} " * before + f" {ELLIPSIS} ".join(parts) + f" {ELLIPSIS}" * behind
+    is_cut_before, is_cut_after = bool(text[: passage[0][0]].strip()), bool(text[passage[-1][1] :].strip())
+    return f"{ELLIPSIS} " * is_cut_before + f" {ELLIPSIS} ".join(parts) + f" {ELLIPSIS}" * is_cut_after

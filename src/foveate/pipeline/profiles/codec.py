@@ -19,6 +19,7 @@ _SLOT_FIELDS = {
     "limit": "max_candidates",
     "deepest": "max_level",
     "pinned": "pinned_only",
+    "min_score": "min_relevance",
 }
 """Settings of profiles by their names in receipts of version 0.1, which are still read."""
 
@@ -67,6 +68,7 @@ def _slot_to_json(slot: Slot) -> Json:
         "share": slot.share,
         "max_items": slot.max_items,
         "min_relevance": slot.min_relevance,
+        "fill": slot.fill,
         "max_candidates": slot.max_candidates,
         "level": slot.level,
         "max_level": slot.max_level,

@@ -58,7 +58,7 @@ def _match(record: Record, signals: Signals) -> float:
     terms = frozenset(analysis.terms(record.text[:MAX_READ_CHARS]))
     share = sum(weight for term, weight in signals.terms.items() if term in terms) / total if total else 0.0
     type = str(record.data.get("type", ""))
-    return share + (TYPE_WEIGHT if share and type in signals.event_types else 0.0)
+    return min(1.0, share + (TYPE_WEIGHT if share and type in signals.event_types else 0.0))
 
 
 class Highlights(Source):

@@ -84,8 +84,9 @@ def match_features(hit: Hit, vector_weight: float) -> dict[str, float]:
     coverage = {} if hit.coverage is None else {"coverage": hit.coverage}
     if hit.vector is None:
         return {"match": hit.lexical, **coverage}
-    joined = (1 - vector_weight) * hit.lexical + vector_weight * hit.vector
-    return {"match": joined, "lexical": hit.lexical, "vector": hit.vector, **coverage}
+    vector = max(0.0, hit.vector)  # a vector that points away says no more than one that has nothing in common
+    joined = (1 - vector_weight) * hit.lexical + vector_weight * vector
+    return {"match": joined, "lexical": hit.lexical, "vector": vector, **coverage}
 
 
 def _with_session_features(

@@ -80,8 +80,8 @@ def _summary_of_candidates(receipt: Receipt) -> str:
         tokens = "1 token" if min(too_large) == 1 else f"{min(too_large):,} tokens"
         parts.append(f"{len(too_large)} of {total} candidates did not fit; the smallest shortfall was {tokens}")
     if too_low := [entry.needs_relevance for entry in lost if entry.needs_relevance > 0]:
-        score = f"{min(too_low):.3f}" if min(too_low) >= 0.0005 else "less than 0.001"
-        parts.append(f"{len(too_low)} of {total} scored too low; the smallest shortfall was {score}")
+        relevance = f"{min(too_low):.3f}" if min(too_low) >= 0.0005 else "less than 0.001"
+        parts.append(f"{len(too_low)} of {total} were not relevant enough; the smallest shortfall was {relevance}")
     if others := len(lost) - len(too_large) - len(too_low):
         parts.append(f"{others} of {total} were left out for other reasons")
     return f"{'. '.join(parts)}."
