@@ -79,10 +79,13 @@ def day_of(record: Record) -> str:
     return iso(record.created)[:10] if record.kind == "event" else ""
 
 
-def reading_order(record: Record) -> tuple[bool, bool, int]:
-    """Return the sort key of the items of a section: quoted ones last, so that one fence holds them; events by time."""
+def reading_order(record: Record) -> tuple[bool, bool, int, str]:
+    """Return the sort key of the items of a section: quoted ones last, so that one fence holds them; events by time.
+
+    Ids order the events of one millisecond, such as messages that were stored together.
+    """
     is_event = record.kind == "event"
-    return is_quoted(record), is_event, record.created if is_event else 0
+    return is_quoted(record), is_event, record.created if is_event else 0, record.id if is_event else ""
 
 
 def render_fenced(lines: Iterable[tuple[Record, str]], tag: str) -> str:
