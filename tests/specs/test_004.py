@@ -152,7 +152,9 @@ def test_three_lengths_are_made_when_a_record_is_written(engine: foveate.Engine)
     assert passage.level == "passage"
     assert "Query times fell by a factor of eight." in passage.text
     assert passage.tokens <= 120 < record.tokens["full"]
-    small = engine.context("Postgres query times", overrides={"slots": {"episodes": {"level": "summary", "max_level": "summary"}}})
+    small = engine.context(
+        "Postgres query times", overrides={"slots": {"episodes": {"level": "summary", "max_level": "summary"}}}
+    )
     assert (small.items[-1].level, record.summary in small.text) == ("summary", True)
 
 
