@@ -166,8 +166,13 @@ def test_memories_about_the_task_are_found_among_others(parcel: foveate.Engine) 
     assert len(shown & about) >= 4
     assert len(shown - about) <= 1
     stored = [text for _, text in (*ABOUT_THE_TASK, *ABOUT_OTHER_THINGS)]
-    task = "Add user authentication. Implement JWT-based authentication. Login works. Token validation works. All auth tests pass"
-    best = [stored[n] for n in build_fts5_index(stored)(task)[:5]]
+    task = (
+        "Add user authentication",
+        "Implement JWT-based authentication",
+        *TASK["acceptance_criteria"],
+        TASK["test_criteria"],
+    )
+    best = [stored[n] for n in build_fts5_index(stored)(" ".join(task))[:5]]
     assert len(about.intersection(best)) < len(shown & about), "SQLite FTS5 finds three with its best five"
 
 

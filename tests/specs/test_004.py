@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from math import exp, log10
+from pathlib import Path
 
 import pytest
 
 import foveate
+import newton
 from foveate import Context
 from foveate.pipeline.budget import Demand, allocate
 from foveate.pipeline.profiles import resolve
@@ -337,3 +341,57 @@ def test_a_context_shows_no_full_record_unless_it_is_asked_to() -> None:
         assert all(part in record.text for part in shown), "word for word"
         assert sum(map(len, shown)) <= 420
         assert record.text in engine.expand(record.id)["content"]
+
+
+# --- refresh and metrics -------------------------------------------------------------------------------------------
+
+
+def test_a_switch_of_the_frame_rebuilds_for_the_new_one(engine: foveate.Engine) -> None:
+    """004-103: from debugging to architecture."""
+    engine.add("decision", "Chose Postgres with pgvector for storage", outcome="success")
+    before = engine.context("Why does the test of the Postgres storage fail?")
+    assert before.signals.frame == "debug"
+    assert "## Current Approach: Debug\n" in before.text
+    found = engine.refresh(before, "Should we use another storage than Postgres?")
+    assert (found.reason, found.detail) == ("frame", "the frame changes from 'debug' to 'decision'")
+    assert found.context is not None
+    assert "## Current Approach: Decision\n" in found.context.text
+    assert "Debug" not in found.context.text
+    slots = {slot["name"]: slot["priority"] for slot in to_json(engine.receipts.get(found.context))["profile"]["slots"]}
+    assert slots["decisions"] == 1.0
+    same = engine.refresh(found.context, "Should we use another storage than Postgres?")
+    assert same.reason != "frame"
+
+
+def test_context_relevance_is_a_mean_and_below_the_documents_target(engine: foveate.Engine) -> None:
+    """004-135: a probability is lower than a similarity. Of the document's example it is about 0.08."""
+    newton.fill(engine)
+    contexts = [engine.context(newton.QUERY, now=NOW + n) for n in range(10)]
+    found = [item.candidate.features["relevance"] for item in contexts[0].items if item.candidate.source == "search"]
+    metric = engine.store.stats().metrics["context_relevance"]
+    assert (metric.target, metric.measured) == ("> 0.6", 10)
+    assert 0.05 <= sum(found) / len(found) <= 0.6
+    assert metric.holds is False
+
+
+COLD = """
+import time
+import foveate
+
+with foveate.open({folder!r}, personal=False) as engine:
+    context = engine.context("Which host needs a token?")
+assert context.items
+print(1000 * time.process_time())
+"""
+
+
+@pytest.mark.slow
+def test_a_context_from_scratch_takes_less_than_500_ms_of_the_processor(tmp_path: Path) -> None:
+    """004-139: a new process opens a store of 5,000 records and computes its first context, imports included."""
+    with foveate.open(str(tmp_path), personal=False) as engine:
+        engine.store.add_many(
+            ("fact", f"The deploy of host{chr(97 + n % 26)}{n} takes {n} minutes and needs a token", {}) for n in range(5000)
+        )
+    command = [sys.executable, "-c", COLD.format(folder=str(tmp_path))]
+    times = [float(subprocess.run(command, capture_output=True, text=True, check=True).stdout) for _ in range(3)]
+    assert min(times) < 500
