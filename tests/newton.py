@@ -116,8 +116,8 @@ UNRELATED = (
 )
 
 
-def records() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """The example's records and the others, each as kind, text and values."""
+def wanted() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """The example's records, each as kind, text and values."""
     yield "identity", "Newton agent. Analytical, cautious, curious.", {}
     yield from (("censor", text, dict(values)) for text, values in CENSORS)
     for text, confidence, rationale in DECISIONS:
@@ -133,6 +133,10 @@ def records() -> Iterator[tuple[str, str, dict[str, Any]]]:
         {"summary": PROCEDURE, "name": "Architecture Decision", "uses": 12, "wins": 10},
     )
     yield from (("episode", text, {"created": ago(30), **values}) for text, values in EPISODES)
+
+
+def other_records() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """The others: those with words of the question, and those about something else."""
     yield from (("decision", text, {"created": ago(40)}) for text in OTHER_DECISIONS)
     yield from (("fact", text, {}) for text in OTHER_FACTS)
     yield from (("procedure", text, {"name": name}) for name, text in OTHER_PROCEDURES)
@@ -140,7 +144,12 @@ def records() -> Iterator[tuple[str, str, dict[str, Any]]]:
     yield from ((kind, text, {"name": "Lunch"} if kind == "procedure" else {}) for kind, text in UNRELATED)
 
 
-def fill(engine: foveate.Engine) -> None:
-    for kind, text, values in records():
+def fill(engine: foveate.Engine, *, others: bool = True) -> None:
+    for kind, text, values in (*wanted(), *(other_records() if others else ())):
         add_record(engine, kind, text, **values)
     engine.tasks.push("Designing Newton's storage and runtime architecture.")
+
+
+def texts() -> list[str]:
+    """The texts that a search for the question could find."""
+    return [text for kind, text, _ in (*wanted(), *other_records()) if kind not in ("identity", "censor")]

@@ -79,7 +79,7 @@ REDIS = World(
         ("censor", "Deciding with fewer than two alternatives on the table", {"reason": "comparison finds the costs"}),
         (
             "decision",
-            "Chose Postgres with pgvector over a separate vector database for storage and caching of embeddings",
+            "Chose Postgres with pgvector over a separate vector database for embeddings",
             {
                 "outcome": "success",
                 "confidence": 0.85,
@@ -102,17 +102,16 @@ REDIS = World(
         ("fact", "Postgres has UNLOGGED tables that suit cache-like data, since they skip the write-ahead log", {}),
         ("fact", "Redis is one more service to run, watch and back up", {}),
         ("fact", "The crawler's compose file has three services: crawler, postgres, dashboard", {}),
-        ("fact", "Without any caching, hybrid search over 300 records takes 0.37 s in pgvector", {}),
+        ("fact", "Hybrid search over 300 records takes 0.37 s in pgvector", {}),
         ("fact", "The office plants are watered on Fridays", {}),
         (
             "procedure",
-            "Look up similar decisions, compare two alternatives, write down the confidence, then weigh running costs "
-            "of caching or storage.",
+            "Look up similar decisions, compare two alternatives, write down the confidence, then weigh running costs.",
             {"name": "Architecture decision", "uses": 12, "wins": 10},
         ),
         (
             "episode",
-            "Storage workshop: settled on Postgres with pgvector and dropped the plan of several services and a Redis cache",
+            "Storage workshop: settled on Postgres with pgvector and dropped the plan of several services",
             {"duration": "2h", "participants": ["Mira"], "created": ago(180)},
         ),
         (

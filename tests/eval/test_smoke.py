@@ -1,20 +1,41 @@
 """The smoke suite: 42 questions over 146 records of an invented project, run like a user's own cases.
 
-The floors are nine tenths of the measured values: they show that something broke, not which system is better.
+SQLite FTS5 runs beside it on the 29 questions whose answers nothing overrules. On the other 13 it cannot win: it does not
+know that a value was overruled, so they say nothing about the search and are not compared.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 
 import pytest
 
+import foveate
+from foveate.clock import millis
 from foveate.eval.datasets import load_suite
 from foveate.eval.run import Run, run
 from foveate.eval.systems import open_system
+from worlds import open_engine
 
 BUDGETS = (250, 500, 1000, 2000, 4000)
 CASES = Path(__file__).with_name("smoke.jsonl")
+RECORDS = Path(__file__).with_name("records.jsonl")
+PLAIN = {case["id"] for case in map(json.loads, CASES.read_text("utf-8").splitlines()) if case["type"] != "update"}
+UNRELATED = (
+    "What is a good recipe for pasta with lemon?",
+    "Write a haiku about autumn",
+    "Translate 'good morning' into Japanese",
+    "How tall is the Eiffel tower?",
+    "Help me plan a birthday party for my niece",
+    "Who painted the Night Watch?",
+    "Explain photosynthesis to a child",
+    "Should I wear a coat tomorrow?",
+    "Thanks, that helps",
+    "Draw an ASCII cat",
+)
 
 
 @pytest.fixture(scope="module")
@@ -23,28 +44,53 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
     return {name: run(load_suite("own"), open_system(name), CASES, folder, budgets=BUDGETS) for name in ("foveate", "fts5")}
 
 
-def complete(run: Run, budget: int) -> float:
-    """Return the share of cases with all expected evidence."""
-    return sum(all(case.by_budget[budget].hits["record"]) for case in run.results) / len(run.results)
+@pytest.fixture(scope="module")
+def engine() -> Iterator[foveate.Engine]:
+    with open_engine() as engine:
+        for record in map(json.loads, RECORDS.read_text("utf-8").splitlines()):
+            engine.add(record["kind"], record["text"], created=millis(record["when"]))
+        yield engine
 
 
-def passed(run: Run, budget: int) -> float:
-    """Return the share of cases with all expected evidence and nothing forbidden."""
-    good = [
-        all(case.by_budget[budget].hits["record"]) and not any(case.by_budget[budget].forbidden_hits) for case in run.results
-    ]
-    return sum(good) / len(good)
+def complete(run: Run, budget: int) -> int:
+    """Return the number of plain questions with all expected evidence."""
+    return sum(all(case.by_budget[budget].hits["record"]) for case in run.results if case.case in PLAIN)
 
 
-@pytest.mark.parametrize(("budget", "seen"), [(250, 0.929), (500, 0.952), (1000, 0.952), (2000, 0.952), (4000, 0.952)])
-def test_evidence_is_in_the_text(runs: dict[str, Run], budget: int, seen: float) -> None:
-    assert complete(runs["foveate"], budget) >= 0.9 * seen
+def tokens(run: Run, budget: int) -> float:
+    return sum(case.by_budget[budget].tokens for case in run.results) / len(run.results)
+
+
+@pytest.mark.parametrize(("budget", "found"), [(250, 27), (500, 28), (1000, 28), (2000, 28), (4000, 28)])
+def test_plain_evidence_is_in_the_text_about_as_often_as_with_full_text_search(
+    runs: dict[str, Run], budget: int, found: int
+) -> None:
+    assert len(PLAIN) == 29
+    assert complete(runs["foveate"], budget) >= found
+    assert complete(runs["fts5"], budget) <= found + 1, "FTS5 is ahead by more than one question"
+
+
+@pytest.mark.parametrize("budget", [500, 1000, 2000, 4000])
+def test_the_evidence_takes_less_than_half_of_the_tokens(runs: dict[str, Run], budget: int) -> None:
+    assert tokens(runs["foveate"], budget) < tokens(runs["fts5"], budget) / 2
+
+
+def test_unrelated_prompts_get_little_by_default_and_nothing_in_a_hook(engine: foveate.Engine) -> None:
+    asked = "Why was React rejected for the dispatcher console?"
+    assert all(engine.context(asked, profile=profile).items for profile in ("default", "hook"))
+    found = [engine.context(prompt) for prompt in UNRELATED]
+    assert sum(not context.items for context in found) >= 6
+    assert median(context.tokens for context in found) <= 100
+    assert max(len(context.items) for context in found) <= 10
+    assert not any(engine.context(prompt, profile="hook").items for prompt in UNRELATED)
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
-def test_no_overruled_value_is_shown(runs: dict[str, Run], budget: int) -> None:
+def test_the_newest_value_is_shown_and_no_overruled_one(runs: dict[str, Run], budget: int) -> None:
+    updates = [case for case in runs["foveate"].results if case.case not in PLAIN]
+    assert len(updates) == 13
+    assert all(all(case.by_budget[budget].hits["record"]) for case in updates)
     assert not any(any(case.by_budget[budget].forbidden_hits) for case in runs["foveate"].results)
-    assert passed(runs["foveate"], budget) > passed(runs["fts5"], budget)
 
 
 def test_every_prompt_is_within_its_budget(runs: dict[str, Run]) -> None:
@@ -53,6 +99,5 @@ def test_every_prompt_is_within_its_budget(runs: dict[str, Run]) -> None:
     )
 
 
-def test_the_baseline_runs_the_same_cases(runs: dict[str, Run]) -> None:
+def test_both_systems_run_the_same_cases(runs: dict[str, Run]) -> None:
     assert [case.case for case in runs["foveate"].results] == [case.case for case in runs["fts5"].results]
-    assert complete(runs["fts5"], 1000) >= 0.9 * 0.976

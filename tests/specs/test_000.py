@@ -137,13 +137,23 @@ def test_nothing_is_said_of_decisions_where_there_are_none(engine: foveate.Engin
 
 def test_lists_are_ordered_by_relevance(engine: foveate.Engine) -> None:
     """000-33"""
-    engine.add("gotcha", "Search is slow on Mondays")
-    engine.add("gotcha", "Login tokens of the login page expire")
-    engine.add("gotcha", "The login page is slow")
-    found = shown(engine.context("Why do login tokens expire?"), "warnings")
-    assert found[0] == "gotcha_2"
-    scores = [item.score for item in engine.context("login page").items]
-    assert scores == sorted(scores, reverse=True)
+    engine.add("gotcha", "Search pages are slow on Mondays")
+    engine.add("gotcha", "Login tokens can expire on Mondays")
+    engine.add("gotcha", "Login pages are slow on Mondays")
+    items = [item for item in engine.context("Why do login tokens expire?").items if item.section == "warnings"]
+    assert items[0].id == "gotcha_2"
+    items = [item for item in engine.context("Are login pages slow?").items if item.section == "warnings"]
+    assert [item.id for item in items] == ["gotcha_3", "gotcha_1", "gotcha_2"]
+    relevance = [item.candidate.features["relevance"] for item in items]
+    assert relevance == sorted(relevance, reverse=True)
+    assert len(set(relevance)) == 3
+
+
+def test_of_two_records_that_are_as_relevant_the_shorter_comes_first(engine: foveate.Engine) -> None:
+    """000-33 (D22)"""
+    engine.add("gotcha", "The login page is slow " + "whenever somebody has left the export of the whole catalogue running")
+    engine.add("gotcha", "The login page is slow on Mondays")
+    assert shown(engine.context("login page slow"), "warnings") == ["gotcha_2", "gotcha_1"]
 
 
 LIMITS = [("easy", 3, 2, 5, 2), ("normal", 5, 3, 10, 4), ("complex", 10, 5, 20, 8), (None, 5, 3, 10, 4)]

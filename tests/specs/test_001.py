@@ -93,7 +93,7 @@ def test_floors_are_on_relevance_alone(engine: foveate.Engine) -> None:
     assert reasons == {far: "min_relevance"}
     assert "Lunch" not in engine.context("Which retries use exponential backoff?").text
     floors = {slot.name: slot.min_relevance for slot in resolve("task-files").slots}
-    assert (floors["code"], floors["memories"]) == (0.15, 0.02)
+    assert (floors["code"], floors["memories"]) == (0.15, 0.05)
 
 
 def test_built_from_nothing_for_each_task(engine: foveate.Engine) -> None:

@@ -13,10 +13,12 @@ import pytest
 
 import foveate
 from foveate import NotFound
+from foveate.eval.systems.baselines import build_fts5_index
 from foveate.pipeline.profiles import resolve
 from foveate.receipts.codec import to_json
 from foveate.receipts.metrics import ContextStats, Sizes
 from foveate.testing import FixedClock, counting_ids, engine
+from records import add_record
 
 PARCEL: Mapping[str, str] = {
     "README.md": "# Parcel\n\nParcel tracks shipments for small web shops.\n\n## Architecture\n\n"
@@ -143,6 +145,35 @@ OFF_TOPIC = (
     "To release: tag, build the image, watch the canary",
     "The search index was rebuilt in March after the outage",
 )
+ABOUT_THE_TASK = (
+    ("decision", "Tokens are signed with RS256, so that other services can verify them"),
+    ("decision", "We chose short-lived access tokens and a refresh token in a cookie"),
+    ("fact", "The staging server accepts a fixed test login"),
+    ("fact", "Passwords are hashed with argon2id"),
+    ("gotcha", "The clocks of two hosts differ by up to a minute; JWT validation needs leeway"),
+    ("gotcha", "Express drops the Authorization header behind the old proxy"),
+    ("pattern", "Middleware that rejects a request answers 401 and says nothing more"),
+    ("procedure", "To rotate the signing key: publish the new one, wait a day, remove the old one."),
+    ("episode", "The last attempt at authentication failed because sessions were kept in memory"),
+)
+"""What a team knows that has such a task; none of it repeats the task."""
+ABOUT_OTHER_THINGS = (
+    ("decision", "Reports are rendered on the server"),
+    ("decision", "All dates are stored in UTC"),
+    ("decision", "We moved the stand-up to 10:30"),
+    ("fact", "Lunch is at noon"),
+    ("fact", "Invoices are due within 30 days"),
+    ("fact", "The logo is an SVG"),
+    ("fact", "Vitest runs in CI on every push"),
+    ("gotcha", "The CSV export breaks on semicolons"),
+    ("gotcha", "Image uploads fail above 8 MB"),
+    ("pattern", "Components are one file each"),
+    ("pattern", "Every migration can be undone"),
+    ("procedure", "To release: tag, wait for CI, publish the notes."),
+    ("episode", "The search index was rebuilt in March and took a night"),
+    ("note", "Ana works on the mobile app"),
+    ("note", "Tests of the importer take four minutes"),
+)
 ALONE = {"slots": {"files": {"max_items": 2}}}
 """The task's own files and no others: what else is found comes in definitions."""
 
@@ -155,8 +186,8 @@ def parcel(tmp_path: Path) -> Iterator[foveate.Engine]:
         for arguments in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "Log users in"]):
             subprocess.run(["git", *arguments], cwd=tmp_path, env={**os.environ, **who}, check=True)
         parcel.add("identity", "You implement one task at a time.")
-        parcel.add("decision", "User authentication: each login gives a token, and validation works without a database")
-        parcel.add("fact", "Lunch is at noon")
+        for kind, text in (*ABOUT_THE_TASK, *ABOUT_OTHER_THINGS):
+            add_record(parcel, kind, text, **({"name": text.partition(":")[0]} if kind == "procedure" else {}))
         parcel.tasks.add(**TASK)
         yield parcel
 
@@ -173,7 +204,7 @@ def ids(context: foveate.Context, slot: str) -> list[str]:
 
 
 def test_a_fresh_context_holds_project_task_files_code_and_memories(parcel: foveate.Engine) -> None:
-    """001-12, 001-13, 001-14, 001-15, 001-16, 001-46, 001-47, 001-51, 001-52, 001-53, 001-87, 001-88, 001-93, 001-94"""
+    """001-12, 001-13, 001-14, 001-15, 001-16, 001-46, 001-47, 001-51, 001-52, 001-53, 001-87, 001-88"""
     context = parcel.context(task="task-001", code_query=TASK["description"], overrides=ALONE)
     said = parts(context)
     assert list(said) == ["system_prompt", "codebase_docs", "task_spec", "repo_map", "files", "code", "memories"]
@@ -185,8 +216,51 @@ def test_a_fresh_context_holds_project_task_files_code_and_memories(parcel: fove
     assert "  def sign_token(claims: dict) -> str" in said["repo_map"]
     assert said["files"].startswith("## Relevant Files\nsrc/parcel/login.py\n```python\n" + PARCEL["src/parcel/login.py"])
     assert "raise InvalidToken(token)" in said["code"]
-    assert "each login gives a token" in said["memories"]
+    assert "Tokens are signed with RS256" in said["memories"]
     assert "Lunch" not in context.text
+
+
+def test_memories_about_the_task_are_found_among_others(parcel: foveate.Engine) -> None:
+    """001-16: of nine memories about the document's task, in words of their own, five may be shown and four are."""
+    parcel.tasks.add(
+        **{**TASK, "key": "quick-start", "description": "Implement JWT-based authentication", "files": [], "depends_on": []}
+    )
+    context = parcel.context(task="quick-start")
+    shown = {item.record.text for item in context.items if item.section == "memories"}
+    about = {text for _, text in ABOUT_THE_TASK}
+    assert len(shown & about) >= 4
+    assert len(shown - about) <= 1
+    stored = [text for _, text in (*ABOUT_THE_TASK, *ABOUT_OTHER_THINGS)]
+    task = (
+        "Add user authentication",
+        "Implement JWT-based authentication",
+        *TASK["acceptance_criteria"],
+        TASK["test_criteria"],
+    )
+    best = [stored[n] for n in build_fts5_index(stored)(" ".join(task))[:5]]
+    assert len(about.intersection(best)) < len(shown & about), "SQLite FTS5 finds three with its best five"
+
+
+@pytest.mark.parametrize(
+    ("left_out", "kept"),
+    [
+        ("repo_map", {"codebase_docs", "files", "code", "memories"}),
+        ("codebase_docs", {"repo_map", "files", "code", "memories"}),
+        ("files", {"repo_map", "codebase_docs", "code", "memories"}),
+        ("code", {"repo_map", "codebase_docs", "files", "memories"}),
+        ("memories", {"repo_map", "codebase_docs", "files", "code"}),
+    ],
+)
+def test_each_component_is_built_for_itself(parcel: foveate.Engine, left_out: str, kept: set[str]) -> None:
+    """001-93, 001-94: without one of the five, the four others are built as before."""
+    whole = parts(parcel.context(task="task-001", code_query=TASK["description"], overrides=ALONE))
+    slots = {**ALONE["slots"], left_out: {"remove": True}}
+    rest = parts(parcel.context(task="task-001", code_query=TASK["description"], overrides={"slots": slots}))
+    assert left_out in whole
+    assert left_out not in rest
+    assert kept <= rest.keys()
+    unaffected = kept - ({"code"} if left_out == "files" else set())  # definitions of a file that is not shown join `code`
+    assert {name: rest[name] for name in unaffected} == {name: whole[name] for name in unaffected}
 
 
 def test_files_of_the_task_come_first_then_those_it_depends_on(parcel: foveate.Engine) -> None:

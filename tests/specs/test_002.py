@@ -80,7 +80,7 @@ def test_stable_slots_are_system_and_the_others_user_unless_a_profile_says_other
 
 
 def test_an_agent_may_have_a_profile_of_its_own(engine: foveate.Engine, tmp_path: object) -> None:
-    """002-03, 002-05"""
+    """002-05"""
     from pathlib import Path
 
     folder = Path(str(tmp_path)) / ".foveate" / "profiles"
@@ -93,11 +93,44 @@ def test_an_agent_may_have_a_profile_of_its_own(engine: foveate.Engine, tmp_path
 
 
 def test_metadata_without_content_can_be_kept(engine: foveate.Engine) -> None:
-    """002-48, 002-56, 002-66"""
+    """002-48, 002-56"""
     engine.add("fact", "The parser reads the wonderful UTF-8")
     document = to_json(engine.receipts.get(engine.context("parser")))
     assert "wonderful" not in json.dumps(document)
     assert {"id", "budget", "candidates", "profile", "sources"} <= set(document)
+
+
+def test_an_agent_receives_only_what_its_current_task_needs(engine: foveate.Engine) -> None:
+    """002-03"""
+    for key, thing, other in (("parser", "tabs", "lexer.py"), ("mailer", "stamps", "queue.py")):
+        engine.tasks.add(
+            key.title(),
+            key=key,
+            objective=f"Teach the {key} {thing}",
+            files=[{"path": other, "operation": "modify"}],
+            steps=[{"text": f"Write the test of {thing}"}],
+        )
+    parser, mailer = (engine.context(task=key, profile="developer") for key in ("parser", "mailer"))
+    assert all(word in parser.text for word in ("Teach the parser tabs", "lexer.py", "the test of tabs"))
+    assert all(word in mailer.text for word in ("Teach the mailer stamps", "queue.py", "the test of stamps"))
+    assert not any(word in parser.text for word in ("mailer", "stamps", "queue.py"))
+    assert not any(word in mailer.text for word in ("parser", "tabs", "lexer.py"))
+
+
+def test_metadata_of_contexts_is_joined_with_events(engine: foveate.Engine) -> None:
+    """002-66: an A/B comparison of two profiles by what became of their contexts, without any content."""
+    engine.add("fact", "The parser reads the wonderful UTF-8")
+    for n in range(6):
+        context = engine.context(f"parser {n}", profile="default" if n % 2 else "assistant")
+        outcome = "failure" if n in (0, 2, 3) else "success"
+        engine.add("event", f"run {n} ended", outcome=outcome, data={"context": context.id})
+    became: dict[str, list[str | None]] = {}
+    for event in engine.records(kinds=["event"]):
+        document = to_json(engine.receipts.get(event.data["context"]))
+        assert "wonderful" not in json.dumps(document)
+        became.setdefault(document["profile"]["name"], []).append(event.outcome)
+    assert {name: found.count("success") for name, found in became.items()} == {"default": 2, "assistant": 1}
+    assert {len(found) for found in became.values()} == {3}
 
 
 def test_core_types_are_in_one_room() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
+from pathlib import Path
 from threading import Barrier
 
 import pytest
@@ -84,7 +85,7 @@ def test_the_result_has_its_parts(engine: foveate.Engine) -> None:
     assert context.tokens == tokens.count_messages(context.messages()) <= 250
     assert context.truncated
     assert (context.profile, context.considered["recent"]) == ("default", 1)
-    assert context.considered["search"] == 20
+    assert context.considered["search"] == 21  # twenty facts and, as an earlier message, the event
     document = to_json(engine.receipts.get(context))
     assert document["ms"] > 0
     assert all(report["ms"] >= 0 for report in document["sources"])
@@ -93,14 +94,63 @@ def test_the_result_has_its_parts(engine: foveate.Engine) -> None:
 
 
 def test_several_sources_make_one_context() -> None:
-    """003-03, 003-04, 003-05, 003-34, 003-38, 003-83, 003-84, 003-90, 003-131, 003-132, 003-133, 003-136"""
+    """003-04, 003-38, 003-83, 003-84, 003-90, 003-131, 003-132, 003-133, 003-136"""
     with RECENT.open() as engine:
         context = RECENT.context(engine)
     assert [section.name for section in context.sections] == [
         "rules", "root_goal", "path", "siblings", "recent", "semantic", "entities", "patterns",
     ]  # fmt: skip
     assert {item.candidate.source for item in context.items} == {"always", "entities", "given", "recent", "search"}
-    assert "## Recent Activity\n- pytest tests/checkout -x --count 20: 800 passed\n" in context.text
+    assert (
+        "## Recent Activity\n[2026-09-20]\n- git switch -c fix/checkout-flake\n[2026-09-21]\n"
+        "- pytest tests/checkout -x: 1 failed of 40\n"
+    ) in context.text
+
+
+def test_quality_comes_before_quantity(engine: foveate.Engine) -> None:
+    """003-03: what does not belong to the question stays out although there is room."""
+    wanted = engine.add("fact", "The upload of photos runs at night").record.id
+    for subject in ("lunch", "printer", "garden", "garage", "kitchen", "lobby", "lift", "roof", "cellar", "fence"):
+        engine.add("fact", f"The {subject} is cleaned at night")
+        engine.add("decision", f"The {subject} gets a new door")
+    context = engine.context("When does the upload of photos run?")
+    assert [item.id for item in context.items] == [wanted]
+    assert context.tokens < 0.01 * context.budget.ceiling
+
+
+def test_each_archetype_has_a_strategy_of_its_own(tmp_path: Path) -> None:
+    """003-05: weights, sources and shares are a file."""
+    folder = tmp_path / ".foveate" / "profiles"
+    folder.mkdir(parents=True)
+    (folder / "companion.toml").write_text("[weights]\nrecency = 0.9\n[slots.decisions]\nremove = true\n", "utf-8")
+    (folder / "archivist.toml").write_text("total = 4000\n[slots.facts]\nremove = true\n", "utf-8")
+    with foveate.open(str(tmp_path), personal=False) as engine:
+        engine.add("fact", "The upload host is full")
+        engine.add("decision", "The upload host gets a larger disk")
+        companion, archivist = (engine.context("upload host", profile=name) for name in ("companion", "archivist"))
+        assert [item.kind for item in companion.items] == ["fact"]
+        assert [item.kind for item in archivist.items] == ["decision"]
+        assert (companion.budget.total, archivist.budget.total) == (8000, 4000)
+        assert engine.receipts.get(companion).profile.weights["recency"] == 0.9
+
+
+def test_the_twenty_chunks_nearest_to_the_embedding_are_searched() -> None:
+    """003-59: no fact shares a word with the question, so that the vector alone decides."""
+    embedder = open_embedder("hash:256")
+    ends = ("master", "side", "wards", "light", "front", "mouth", "works", "boat")
+    texts = [f"A harbour{end} of {colour}" for end in ends for colour in ("amber", "brass", "clay", "slate", "oak", "tin")]
+    with open_engine(profile="subtask", embedder=embedder) as engine:
+        for text in texts:
+            engine.add("fact", text)
+        receipt = engine.receipts.get(engine.context("harbour"))
+        found = [engine.get(entry.id).text for entry in receipt.candidates if entry.slot == "semantic"]
+    query = embedder.query("harbour")
+    vectors = zip(texts, embedder.embed(texts), strict=True)
+    nearness = {text: sum(a * b for a, b in zip(vector, query, strict=True)) for text, vector in vectors}
+    nearest = sorted(nearness.values(), reverse=True)
+    assert len(found) == 20
+    assert min(nearness[text] for text in found) >= nearest[19] - 0.02  # vectors are stored as bytes
+    assert nearest[19] - 0.02 > nearest[-1]
 
 
 def test_shares_of_the_stack() -> None:
@@ -130,30 +180,49 @@ def test_intents(query: str, expected: str) -> None:
 
 
 def test_signals_of_a_query() -> None:
-    """003-44, 003-45, 003-48, 003-64"""
+    """003-34, 003-44, 003-45, 003-48, 003-64"""
     with open_engine(embedder=open_embedder("hash:64")) as engine:
         engine.add("entity", "Uploader", data={"type": "service", "properties": {"owner": "Mira"}})
         context = engine.context("Who owns the uploader?")
     signals = context.signals
     assert signals.keywords == ("owns", "uploader")
     assert tuple(signals.entities.values()) == ("Uploader",)
+    assert signals.intent == "question"
     assert signals.embedding is not None
     assert len(signals.embedding) == 64
     assert "- **service**: Uploader (owner: Mira)\n" in context.text
 
 
-def test_recent_events_come_newest_first() -> None:
+def test_the_latest_events_are_shown_in_their_order() -> None:
     """003-56, 003-57, 003-115"""
     with open_engine(profile="subtask") as engine:
         for n in range(60):
-            engine.add("event", f"step {n}", created=ago(n / 24))
-        context = engine.context("anything", budget=900)
-        steps = [item.record.text for item in context.items]
+            engine.add("event", f"step {n}", created=ago((n + 1) / 24))
+        all_that_fit = [item.record.text for item in engine.context("anything", budget=900).items]
+        steps = [item.record.text for item in engine.context("anything", budget=200).items]
         engine.add("event", "the very newest")
-        again = [item.record.text for item in engine.context("anything", budget=900).items]
-    assert steps == [f"step {n}" for n in range(len(steps))]
-    assert 10 < len(steps) < 60
-    assert "the very newest" in again[:2]
+        again = [item.record.text for item in engine.context("anything", budget=200).items]
+    assert all_that_fit == [f"step {n}" for n in reversed(range(50))]  # 50 are looked at
+    assert steps == [f"step {n}" for n in reversed(range(len(steps)))]
+    assert 10 < len(steps) < 50
+    assert again[-2:] == ["step 0", "the very newest"]
+
+
+def test_messages_of_one_millisecond_keep_their_order(engine: foveate.Engine) -> None:
+    """003-56"""
+    for text in ("first the parser", "then the linter", "last the printer"):
+        engine.add("event", text)
+    assert [item.record.text.split()[0] for item in engine.context("anything").items] == ["first", "then", "last"]
+
+
+def test_an_old_event_that_the_question_is_about_comes_before_the_latest() -> None:
+    """003-55: `calculateRelevance(event, signals)` beside recency."""
+    with open_engine(profile="subtask") as engine:
+        engine.add("event", "Redis refused the connection on port 6380", data={"type": "error"}, created=ago(2))
+        for n in range(40):
+            engine.add("event", f"It rained in town number {n} and nobody minded at all", created=ago(n / 24))
+        context = engine.context("Why does Redis refuse the connection?", budget=120)
+    assert "Redis refused the connection on port 6380" in context.text
 
 
 def test_recency_halves_every_24_hours() -> None:
@@ -166,10 +235,11 @@ def test_recency_halves_every_24_hours() -> None:
 def test_scores_are_weighted_sums_and_best_comes_first() -> None:
     """003-36, 003-76, 003-78, 003-79, 003-80, 003-81"""
     with open_engine(profile="subtask") as engine:
-        engine.add("fact", "The upload runs at night", salience=0.9, created=ago(2))
-        engine.add("fact", "The upload of the upload host runs", created=ago(1))
+        engine.add("fact", "The door of the hall was shut", salience=0.9, created=ago(2))
+        engine.add("fact", "The host of the upload was full", created=ago(1))
+        engine.add("fact", "The host of the backup was full", created=ago(1))
         engine.add("event", "upload started")
-        context = engine.context("upload")
+        context = engine.context("Was the upload host full?")
         weights = engine.receipts.get(context).profile.weights
     assert set(weights) - {"success", "applies", "stage"} == {"relevance", "recency", "salience"}
     for item in context.items:
@@ -178,8 +248,10 @@ def test_scores_are_weighted_sums_and_best_comes_first() -> None:
         assert item.score == pytest.approx(expected, abs=1e-5)
     event = next(item for item in context.items if item.kind == "event")
     assert event.candidate.features["salience"] == 0.5
-    facts = [item.score for item in context.items if item.section == "semantic"]
-    assert facts == sorted(facts, reverse=True)
+    facts = [item for item in context.items if item.section == "semantic"]
+    assert [item.record.text.split()[4] for item in facts] == ["upload", "backup"]
+    assert facts[0].score > facts[1].score
+    assert len({item.tokens for item in facts}) == 1  # a longer one of the same score would come later
 
 
 def test_greedy_selection_goes_on_past_a_misfit(engine: foveate.Engine) -> None:
@@ -286,15 +358,18 @@ def test_a_new_event_joins_and_nothing_else_changes_where_it_fits(engine: foveat
 
 def test_where_it_does_not_fit_the_lowest_makes_room(engine: foveate.Engine) -> None:
     """003-117"""
-    many(engine)
-    before = engine.context("upload", budget=300)
-    engine.add("fact", "upload upload upload")
-    after = engine.context("upload", budget=300)
+    hosts = ("ash", "cedar", "oak", "pine", "fir", "palm", "rose", "corn")  # one token each
+    for n, host in enumerate(hosts):
+        engine.add("fact", f"The upload of the {host} host is slow", salience=0.9 - n / 20)
+    before = engine.context("Which upload host is slow?", budget=70)
+    shown = [item.record.text.split()[4] for item in before.items]
+    assert shown == [*hosts[: len(shown)]]
+    assert 3 <= len(shown) < len(hosts)
+    engine.add("fact", "The upload of the lime host is slow", salience=1.0)
+    after = engine.context("Which upload host is slow?", budget=70)
+    assert [item.record.text.split()[4] for item in after.items] == ["lime", *shown[:-1]]
+    assert [item.record.text.split()[4] for item in after.delta(before).withdrawn] == [shown[-1]]
     assert after.truncated
-    assert after.items[0].record.text == "upload upload upload"
-    lost = [item.score for item in before.items if item in after.delta(before).withdrawn]
-    kept = [item.score for item in after.items]
-    assert not lost or max(lost) <= min(kept) + 0.05
 
 
 def test_records_have_the_common_form() -> None:
@@ -306,7 +381,7 @@ def test_records_have_the_common_form() -> None:
 
 
 def test_the_profile_asks_the_documents_sources_in_one_go() -> None:
-    """003-35, 003-42, 003-59"""
+    """003-35, 003-42"""
     slots = {slot.name: slot for slot in resolve("subtask").slots}
     asked = {name: slots[name].source for name in ("recent", "semantic", "entities", "relations", "patterns")}
     assert asked == {

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+import foveate
 from foveate import Context
+from foveate.eval.systems.baselines import build_fts5_index, select_fitting
 from records import add_record
 from worlds import ago, open_engine
 
@@ -67,8 +69,7 @@ RELEVANT = {
 AREAS = (
     "checkout", "catalogue", "search page", "invoice service", "mobile app", "support desk", "login form", "warehouse feed",
     "price list", "mail gateway", "survey tool", "partner portal", "image store", "chat widget", "tax report",
-    "returns desk",
-    "loyalty scheme", "address book", "gift cards", "delivery tracker",
+    "returns desk", "loyalty scheme", "address book", "gift cards", "delivery tracker",
 )  # fmt: skip
 SAYINGS = (
     "keeps {n} days of history", "was redrawn by the agency", "answers within {n} ms", "needs a second reviewer",
@@ -102,13 +103,55 @@ def all_shown(context: Context) -> dict[str, list[str]]:
 
 
 @pytest.fixture(scope="module")
-def context() -> Iterator[Context]:
+def engine() -> Iterator[foveate.Engine]:
     with open_engine(profile="assistant") as engine:
         engine.store.add_many(rows())
         for kind, texts in RELEVANT.items():
             for n, text in enumerate(texts):
-                values = (
-                    {"domain": "database"} if kind == "censor" else {"name": f"Recovery {n}"} if kind == "procedure" else {}
-                )
+                values: dict[str, Any] = {"domain": "database"} if kind == "censor" else {}
+                values |= {"name": f"Recovery {n}"} if kind == "procedure" else {}
                 add_record(engine, kind, text, created=ago(100), **values)
-        yield engine.context(QUESTION)
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def context(engine: foveate.Engine) -> Context:
+    return engine.context(QUESTION)
+
+
+@pytest.fixture(scope="module")
+def related(engine: foveate.Engine) -> Context:
+    slots = ("decisions", "facts", "procedures", "episodes")
+    return engine.context(QUESTION, overrides={"slots": {slot: {"fill": "related"} for slot in slots}})
+
+
+def searched(shown: dict[str, list[str]]) -> list[str]:
+    return [text for kind in ("decision", "fact", "episode", "procedure") for text in shown[kind]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "found"), [("decision", 2), ("fact", 1), ("episode", 2), ("procedure", 0), ("censor", 5)])
+def test_thousands_are_stored_and_those_about_the_question_are_shown(context: Context, kind: str, found: int) -> None:
+    """004-01, 004-02, 004-03, 004-04, 004-05: the document shows 10, 15, 3, 2 and 5; so many of them are shown today."""
+    shown = set(all_shown(context)[kind])
+    assert len(shown & set(RELEVANT[kind])) >= found
+    assert shown <= set(RELEVANT[kind]), "shown, but not about the question"
+
+
+@pytest.mark.slow
+def test_with_fill_related_the_best_of_thousands_are_shown_with_some_noise(related: Context) -> None:
+    """Beside 004-01 to 004-04: the search finds 28 of the 30 within its limits, and the floors leave them out."""
+    found = [len(set(texts) & set(RELEVANT[kind])) for kind, texts in all_shown(related).items()]
+    assert all(n >= least for n, least in zip(found, (10, 13, 3, 2, 5), strict=True))
+
+
+@pytest.mark.slow
+def test_full_text_search_finds_as_many_for_the_same_tokens(context: Context) -> None:
+    """Beside 004-01 to 004-04: SQLite FTS5 over the same records, for the tokens of the same items."""
+    stored = [(kind, text) for kind, text, _ in rows()] + [(kind, text) for kind, all in RELEVANT.items() for text in all]
+    texts = [text for kind, text in stored if kind != "censor"]
+    wanted = {text for kind, all in RELEVANT.items() if kind != "censor" for text in all}
+    spent = sum(item.tokens for item in context.items if item.kind in ("decision", "fact", "episode", "procedure"))
+    best = select_fitting((texts[n] for n in build_fts5_index(texts)(QUESTION)), spent)
+    by_search = len({line.strip() for line in best} & wanted)
+    assert by_search - 1 <= len(wanted & set(searched(all_shown(context)))), "FTS5 is ahead by more than one record"

@@ -86,7 +86,10 @@ def _day(number: int) -> str:
 
 
 def reading_order(record: Record) -> tuple[bool, bool, int, str]:
-    """Return the sort key of the items of a section: quoted ones last, so that one fence holds them; events by time."""
+    """Return the sort key of the items of a section: quoted ones last, so that one fence holds them; events by time.
+
+    Ids order the events of one millisecond, such as messages that were stored together.
+    """
     is_event = record.kind == "event"
     return is_quoted(record), is_event, record.created if is_event else 0, record.id if is_event else ""
 
