@@ -26,7 +26,8 @@ VARIANTS = {"complexity": "complexity", "frames": "frame", "input": "input"}
 """Tables that change a profile, each with the option that chooses one. They are named `complexity.easy`, `frames.debug`."""
 
 # A name may come from a request, so it must not be able to leave the directory.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+# File systems refuse names of more than 255 bytes.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")
 
 
 @dataclass(frozen=True, slots=True)
