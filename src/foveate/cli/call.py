@@ -108,15 +108,15 @@ class Call:
 
     def existing(self) -> str:
         """Return where the store is, or raise an error that says how to create it."""
+        from foveate.project.project import refuse_untrusted
+
         place = self.place()
+        refuse_untrusted(place)
         if not place.has_store:
             where, how = "here", "foveate init"
             if self.store is not None:
                 where, how = f"at {str(self.store)!r}", f"foveate init --store {shlex.quote(str(self.store))}"
             raise InputError(f"there is no store {where}. Create one with `{how}`.")
-        from foveate.project.project import refuse_tracked_by_git
-
-        refuse_tracked_by_git(place)
         return place.database_url or str(place.store_file)
 
     def print_json(self, document: Mapping[str, Any]) -> None:

@@ -23,7 +23,7 @@ from foveate.store.copy import CopyableStore, Tables, copy_tables, has_no_conten
 from foveate.store.protocol import NOT_EMPTY_MESSAGE
 from foveate.store.sql.queries import SchemaStatus, compute_schema_status
 from foveate.store.sqlite import lock
-from foveate.store.sqlite.connections import APPLICATION_ID, BUSY_TIMEOUT_MS, copy_database
+from foveate.store.sqlite.connections import APPLICATION_ID, BUSY_TIMEOUT_MS, copy_database, create_private_file
 from foveate.store.sqlite.errors import translate_errors
 from foveate.store.sqlite.store import SQLiteStore
 
@@ -141,6 +141,7 @@ def _stage(file: str | Path, staged: Path) -> None:
             raise StoreError(
                 f"{str(file)!r} contains {foreign[0][0]!r}, a trigger or view that no foveate wrote. Choose another backup."
             )
+        create_private_file(str(staged))
         with translate_errors(str(file)), closing(apsw.Connection(str(staged))) as copied:
             copy_database(connection, copied)
     with closing(SQLiteStore(staged)) as store:
