@@ -22,10 +22,12 @@ from foveate.integrations.importers.rows import (
     CONTEXT_END,
     ImportRow,
     ToolCall,
+    content_text,
     digest,
     message_rows,
     tool_rows,
 )
+from foveate.memory.messages import without_private_parts
 from foveate.options import ContextOptions, refuse_unknown
 from foveate.pipeline.request import MAX_QUERY_CHARS
 from foveate.receipts.context import Context
@@ -262,9 +264,9 @@ class Conversation(Generic[Message]):
 
 
 def current_query(messages: Sequence[ConversationMessage]) -> str:
-    """Return the text of the last user message that has any."""
-    texts = (part.text for part in reversed(messages) if part.role == "user" and part.text.strip())
-    return next(texts, "")[:MAX_QUERY_CHARS]
+    """Return the text of the last user message that has any, without contexts and private parts in it."""
+    texts = (without_private_parts(part.text) for part in reversed(messages) if part.role == "user")
+    return next(filter(None, texts), "")[:MAX_QUERY_CHARS]
 
 
 def last_turns(messages: Sequence[Message], turns: int | None, is_turn_start: Callable[[Message], bool]) -> list[Message]:
@@ -280,8 +282,11 @@ def wrap_context_block(text: str) -> str:
     return f"{CONTEXT_BEGIN}{text}{CONTEXT_END}\n" if text else ""
 
 
-def is_context_block(text: object) -> bool:
-    return isinstance(text, str) and text.startswith(CONTEXT_BEGIN) and text.rstrip().endswith(CONTEXT_END)
+def is_context_block(content: object) -> bool:
+    """Return whether a content is a context that an earlier call added: a text, or a list of parts with such texts."""
+    if isinstance(content, list | tuple) and content:
+        return all(is_context_block(content_text(part)) for part in content)
+    return isinstance(content, str) and content.startswith(CONTEXT_BEGIN) and content.rstrip().endswith(CONTEXT_END)
 
 
 def _history_data(part: ConversationMessage) -> dict[str, Any]:
