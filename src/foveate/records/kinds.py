@@ -12,10 +12,12 @@ from typing import Any, Literal
 
 from foveate.errors import InputError, near
 from foveate.records import render, render_events, triggers
+from foveate.records.fence import is_quoted
+from foveate.text.markdown import escape_headings_after_tag
 from foveate.text.sanitize import sanitize
 from foveate.types import Level, Link, Record, Trust
 
-RENDERER_VERSION = 6
+RENDERER_VERSION = 7
 """Increase it when the rendering of any kind changes. Stores then count tokens again automatically."""
 
 Renderer = Callable[[Record, Level], str]
@@ -70,7 +72,8 @@ class Kind:
 
     def render(self, record: Record, level: Level) -> str:
         """Return a record as the model reads it. Its words cannot imitate another author or a heading."""
-        return sanitize(self.renderer(record, level), record.trust)
+        text = sanitize(self.renderer(record, level), record.trust)
+        return escape_headings_after_tag(text) if is_quoted(record) else text
 
     @property
     def min_trust(self) -> Trust:
