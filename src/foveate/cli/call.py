@@ -146,6 +146,21 @@ def author_trust(trust: str | None) -> str | None:
     return trust or "agent"
 
 
+def refuse_agent(engine: Engine, ids: Iterable[str]) -> None:
+    """Raise if a coding agent runs this command and one of the records is a person's rule, or pinned by a person."""
+    if not is_agent():
+        return
+    from foveate.records.kinds import RULE_KINDS  # imported for agents only
+
+    with engine.store.data.reader() as reader:
+        for id, record in reader.get(list(ids)).items():
+            if record.trust == "user" and (record.kind in RULE_KINDS or record.pinned):
+                raise InputError(
+                    f"{id!r} is a rule of the user, and a coding agent runs this command: tell the user what is wrong with "
+                    "it. Nothing was changed."
+                )
+
+
 def say(text: str) -> None:
     """Print a message on stderr, so that stdout holds only data."""
     click.echo(f"foveate: {text}", err=True)
