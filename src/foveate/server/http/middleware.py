@@ -65,7 +65,10 @@ class RequestLogMiddleware:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                MutableHeaders(scope=message)["X-Request-Id"] = request_id
+                headers = MutableHeaders(scope=message)
+                headers["X-Request-Id"] = request_id
+                # A browser must not take an answer that contains a record for a page with scripts.
+                headers["X-Content-Type-Options"] = "nosniff"
             await send(message)
 
         with self._metrics.active.track_inprogress():
