@@ -148,7 +148,10 @@ def _open(call: Call, fix: bool) -> tuple[Engine, list[str]]:
 
 def _report_salvage(path: str, number: int) -> list[str]:
     """Tell how many records were saved, and return a problem if there were none."""
-    say(f"{number} records of {path!r} were copied into a new file; the damaged one is kept next to it.")
+    say(
+        f"{number} records of {path!r} were copied into a new file. The damaged one is kept as {path + '.damaged'!r}, where "
+        "forgotten words may still be readable: delete it when you have all that you need."
+    )
     return [] if number else [f"Nothing of {path!r} could be read, and the new file is empty. Restore a backup."]
 
 

@@ -130,13 +130,14 @@ def _names_database(file: str, place: ProjectLocation) -> bool:
 
 
 def _leftover_file_warnings(place: ProjectLocation) -> list[str]:
-    """Warn about files that restoring a backup left next to the store."""
+    """Warn about files that a repair or restoring a backup left next to the store."""
     if place.database_url is not None:
         return []
     from foveate.store.sqlite.files import side_files
 
     return [
-        f"{str(file)!r} is left from restoring a backup and holds records that `foveate forget` does not reach. "
+        f"{str(file)!r} is left from a repair or a restored backup. It holds records that `foveate forget` does not reach, "
+        "also some that were forgotten before. "
         "Delete it if you do not need it."
         for file in side_files(place.store_file)
     ]

@@ -29,8 +29,8 @@ from foveate.store.sqlite.store import SQLiteStore
 
 WAL_SUFFIXES = ("-wal", "-shm")
 
-_SIDE_FILE_SUFFIX = re.compile(r"(?:\.[0-9a-f]{8}\.(?:restoring|part|replaced)|\.replaced(?:-\d+)?)$")
-"""Endings of the files that a restore keeps, and of those that it leaves if it is killed."""
+_SIDE_FILE_SUFFIX = re.compile(r"(?:\.[0-9a-f]{8}\.(?:restoring|part|replaced)|\.replaced(?:-\d+)?|\.damaged)$")
+"""Endings of the files that a restore or a repair keeps, and of those that a restore leaves if it is killed."""
 
 
 def read_schema_status(path: str | Path) -> SchemaStatus:
@@ -40,7 +40,7 @@ def read_schema_status(path: str | Path) -> SchemaStatus:
 
 
 def side_files(path: str | Path) -> list[Path]:
-    """Return the files next to a store that restores kept, or left when they were killed. `forget` does not change them."""
+    """Return the files next to a store that restores and repairs kept, or left. `forget` does not change them."""
     path = Path(os.path.realpath(path))
     return sorted(file for file in path.parent.glob(f"{glob.escape(path.name)}.*") if _SIDE_FILE_SUFFIX.search(file.name))
 
