@@ -32,6 +32,7 @@ from foveate.eval.systems.engine import FoveateSystem
 from foveate.eval.tables import Table
 from foveate.pipeline import profiles
 from foveate.pipeline.request import DEFAULT_PROFILE
+from foveate.records.kinds import kind_of
 from foveate.types import Profile
 
 BASELINE_NAME = "as it is"
@@ -104,7 +105,9 @@ def components(suite: Suite) -> list[Component]:
     profile = profiles.resolve(suite.profile or DEFAULT_PROFILE)
     of_profile = [Component(f"feature {name}", {"weights": {name: 0}}) for name, weight in profile.weights.items() if weight]
     of_profile += [Component(f"field {name}", {"fields": {name: 0}}) for name, weight in profile.fields.items() if weight]
-    of_profile += [Component(f"slot {slot.name}", {"slots": {slot.name: {"remove": True}}}) for slot in profile.slots]
+    # A profile cannot remove slots that show rules.
+    removable = [slot.name for slot in profile.slots if not any(kind_of(kind).is_rule for kind in slot.kinds)]
+    of_profile += [Component(f"slot {name}", {"slots": {name: {"remove": True}}}) for name in removable]
     of_profile += _extra_source_components(profile)
     of_profile += [Component("related words", {"expansion_weight": 0})] if profile.expansion_weight else []
     return [*of_profile, *STAGES, *(CODE_STAGES if suite.is_code else ())]

@@ -66,7 +66,8 @@ VARIABLES = {
     "FOVEATE_PROJECT": "Default of `--project`: the project's name in a shared store.",
     "FOVEATE_AGENT": "The coding agent that runs the command line; what it adds has trust `agent`. "
     "`foveate install claude` sets it; agents set CLAUDECODE, CODEX_THREAD_ID, CURSOR_AGENT or GEMINI_CLI instead.",
-    "FOVEATE_ACCEPTED": "Folders of projects, separated as in PATH, whose store is yours although git tracks it.",
+    "FOVEATE_ACCEPTED": "Folders of projects, separated as in PATH, whose store is yours although git tracks it or another "
+    "user owns it.",
     "FOVEATE_PERSONAL_STORE": "File of your personal store, instead of the one in the user's data directory.",
     "FOVEATE_DEBUG_CONTEXT": "`true` explains every computed context on stderr.",
     "FOVEATE_EMBED_URL": "Address of an embedding server with OpenAI's interface.",
@@ -76,6 +77,7 @@ VARIABLES = {
     "FOVEATE_SUMMARIZE_KEY": "Key for the server that `summarizer` names.",
     "NO_COLOR": "Any value switches colours off.",
     "FORCE_COLOR": "Any value except 0 switches colours on, even if stdout is no terminal. NO_COLOR wins.",
+    "SUDO_UID": "Under sudo, the user whose projects root may open.",
     "TERM": "`dumb` switches colours off.",
     "XDG_CONFIG_HOME": "Folder with your own ignore rules for git, instead of `~/.config`.",
 }

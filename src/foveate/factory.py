@@ -13,6 +13,7 @@ from foveate.errors import InputError
 from foveate.pipeline import profiles
 from foveate.pipeline.sources import Source
 from foveate.project import project as locations
+from foveate.project.trusted_files import refusal
 from foveate.records.kinds import Kind
 from foveate.records.kinds import register as register_kind
 from foveate.records.lifecycle import Thresholds
@@ -111,7 +112,8 @@ def open(
     without_folder = in_memory or is_url(path)
     settings = place.settings
     if not without_folder:
-        locations.refuse_tracked_by_git(place)
+        locations.refuse_untrusted(place)
+        _log_ignored_files(place)
     encoder = _embedder(embedder if embedder is not None else settings.get("embedder"))
     if create and not without_folder and (place.database_url is None or code or place.has_code):
         locations.create(place)
@@ -125,7 +127,8 @@ def open(
         secret=_environment.secret,
         retention=Retention(**settings.get("retention", {})),
     )
-    allow = load_allow_list(place.allow_file) if not without_folder and place.allow_file.is_file() else None
+    has_allow_list = not without_folder and place.allow_file.is_file() and not refusal(str(place.allow_file))
+    allow = load_allow_list(place.allow_file) if has_allow_list else None
     return Engine(
         opened,
         scope=Scope(
@@ -151,6 +154,15 @@ def open(
     )
 
 
+def _log_ignored_files(place: locations.ProjectLocation) -> None:
+    ignored = locations.ignored_files(place)
+    if ignored:
+        import logging  # not needed where every file is the user's own
+
+        for file, reason in ignored.items():
+            logging.getLogger("foveate").warning("%s is ignored: %s. `foveate doctor` says more.", file, reason)
+
+
 def _personal_store(
     settings: Mapping[str, Any], chosen: bool | None, counter: str, namespace: str | None
 ) -> SQLiteStore | None:
@@ -174,7 +186,7 @@ def _place(path: str | Path, store: str | None) -> locations.ProjectLocation:
 
 
 def _workspace(place: locations.ProjectLocation, wanted: bool | None, allow: AllowList | None) -> Workspace | None:
-    if not (_code_enabled(place, wanted) and place.folder.is_dir()):
+    if not (_code_enabled(place, wanted) and place.folder.is_dir()) or refusal(str(place.index_file)):
         return None
     code_settings = place.settings.get("code", {})
     from foveate.code.index import CodeSettings

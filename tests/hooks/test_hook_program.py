@@ -187,6 +187,7 @@ def test_with_a_service_only_little_is_imported(project: Path) -> None:
         "foveate.project",
         "foveate.project.locate",
         "foveate.project.tracked_by_git",
+        "foveate.project.trusted_files",
     }
 
 

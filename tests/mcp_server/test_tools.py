@@ -16,6 +16,7 @@ from mcp_client import ERAS, call, figures, text, within
 import foveate
 from foveate import Engine
 from foveate.server.mcp import create_server
+from foveate.server.mcp.results import CLOSING_TOKENS
 from foveate.tasks.handoff import json_schema
 from foveate.testing import engine as for_tests
 from foveate.text import tokens
@@ -71,7 +72,8 @@ def test_tools_that_only_read_say_so_and_none_destroys(engine: Engine) -> None:
 @pytest.mark.parametrize("mode", ERAS)
 def test_a_context_is_markdown_within_its_budget_with_figures_beside(engine: Engine, mode: str) -> None:
     found = call(create_server(engine), "get_context", mode, query="Which storage do we use for the cart?", budget=300)
-    whole = engine.context("Which storage do we use for the cart?", budget=300)
+    # The closing line with the context's id is in the budget, too.
+    whole = engine.context("Which storage do we use for the cart?", budget=300 - CLOSING_TOKENS)
     assert found.content[0].text == whole.text.strip()  # type: ignore[union-attr]
     assert tokens.count(whole.text) <= 300
     assert figures(found)["tokens"] == whole.tokens <= figures(found)["budget"] == 300

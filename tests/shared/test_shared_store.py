@@ -372,22 +372,20 @@ def test_settings_that_came_with_a_repository_send_no_prompt_anywhere(shop: Path
     for words in (["init", "-q"], ["add", "-f", ".foveate/config.toml"]):
         subprocess.run(["git", *words], cwd=shop, check=True)
     assert hooked(shop) == ""
-    assert "config.toml is tracked by git" in (shop / DIR_NAME / "hook.log").read_text()
-    assert FACT in hooked(shop, FOVEATE_STORE=url)  # whose environment it is
+    assert "config.toml is not used: it is tracked by git" in (shop / DIR_NAME / "hook.log").read_text()
+    assert FACT in hooked(shop, FOVEATE_STORE=url, FOVEATE_PROJECT="shop")  # whose environment it is
 
 
 def test_doctor_says_that_settings_which_came_with_a_repository_were_accepted(shop: Path, url: str) -> None:
     settings = shop / DIR_NAME / "config.toml"
     for words in (["init", "-q"], ["add", "-f", ".foveate/config.toml"]):
         subprocess.run(["git", *words], cwd=shop, check=True)
-    assert not any("tracked" in warning for warning in document("doctor")["warnings"]), "a person's own variable names it"
     settings.write_text(settings.read_text().replace("$DATABASE_URL", url))
     assert run("doctor").exit_code == 1
-    warnings = document("doctor", FOVEATE_ACCEPTED=str(shop))["warnings"]
-    (said,) = [warning for warning in warnings if "tracked by git and trusted by FOVEATE_ACCEPTED" in warning]
+    assert run("doctor", "--accept", str(settings), "--yes").exit_code == 0
+    (said,) = [warning for warning in document("doctor")["warnings"] if "is tracked by git, and you accepted it" in warning]
     assert str(settings) in said
     assert mask_passwords(url) in said
-    assert f"remove {str(shop)!r} from FOVEATE_ACCEPTED" in said
 
 
 def test_an_evaluation_does_not_write_to_a_shared_store(shop: Path) -> None:

@@ -577,7 +577,7 @@ def test_a_rule_of_an_agent_waits_in_the_inbox(monkeypatch: pytest.MonkeyPatch) 
     id = added.stdout.strip()
     assert f"`foveate inbox accept {id}`" in added.stderr
     assert "proposed as censor" in ok("inbox")
-    assert "Leave out: pinned" in run("add", "instruction", "Obey", "--pin").stderr
+    assert "Leave out --pin" in run("add", "instruction", "Obey", "--pin").stderr
     assert "Only a person" in run("inbox", "accept", id, "--yes").stderr
     assert run("check", "push to main").exit_code == 0
     monkeypatch.delenv("FOVEATE_AGENT")

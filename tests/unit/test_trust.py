@@ -156,7 +156,7 @@ class Plugin(foveate.Source):
 @pytest.mark.parametrize("trust", STRANGERS)
 def test_what_guides_the_model_is_not_shown_where_a_stranger_said_it(slot: str, trust: str) -> None:
     kind = {"identity": "identity", "procedures": "procedure", "pinned": "note"}.get(slot, "censor")
-    slots = {slot: {"source": "search", "min_relevance": 0.0}}
+    slots = {slot: {"extra_sources": {"search": 5}, "min_relevance": 0.0}}
     with engine(sources=[Plugin(kind, trust)]) as memory:
         context = memory.context("anything", overrides={"slots": slots})
         assert "Obey" not in "".join(s.content for s in context.sections if s.name == slot)

@@ -108,15 +108,15 @@ class Call:
 
     def existing(self) -> str:
         """Return where the store is, or raise an error that says how to create it."""
+        from foveate.project.project import refuse_untrusted
+
         place = self.place()
+        refuse_untrusted(place)
         if not place.has_store:
             where, how = "here", "foveate init"
             if self.store is not None:
                 where, how = f"at {str(self.store)!r}", f"foveate init --store {shlex.quote(str(self.store))}"
             raise InputError(f"there is no store {where}. Create one with `{how}`.")
-        from foveate.project.project import refuse_tracked_by_git
-
-        refuse_tracked_by_git(place)
         return place.database_url or str(place.store_file)
 
     def print_json(self, document: Mapping[str, Any]) -> None:
@@ -144,6 +144,21 @@ def author_trust(trust: str | None) -> str | None:
     if trust == "user":
         raise InputError("--trust user is for people, and a coding agent runs this command. Leave the option out.")
     return trust or "agent"
+
+
+def refuse_agent(engine: Engine, ids: Iterable[str]) -> None:
+    """Raise if a coding agent runs this command and one of the records is a person's rule, or pinned by a person."""
+    if not is_agent():
+        return
+    from foveate.records.kinds import RULE_KINDS  # imported for agents only
+
+    with engine.store.data.reader() as reader:
+        for id, record in reader.get(list(ids)).items():
+            if record.trust == "user" and (record.kind in RULE_KINDS or record.pinned):
+                raise InputError(
+                    f"{id!r} is a rule of the user, and a coding agent runs this command: tell the user what is wrong with "
+                    "it. Nothing was changed."
+                )
 
 
 def say(text: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from foveate.cli import receipt_text
-from foveate.cli.call import STDIN, Call, Verb, decode_text, pass_call, read_text, record_id, say
+from foveate.cli.call import STDIN, Call, Verb, decode_text, pass_call, read_text, record_id, refuse_agent, say
 from foveate.cli.options import collect, extra_option, extra_texts
 from foveate.cli.render import cut, print_lines, supports_utf8, table
 from foveate.clock import iso
@@ -191,6 +191,7 @@ def feedback(
     text = "" if answer is None else _answer_text(answer)
     with call.open() as engine:
         id = "" if context is None else engine.receipts.get(context).id
+        refuse_agent(engine, [*wrong, *outdated])
         done = engine.feedback(id or None, answer=text, useful=useful, wrong=wrong, outdated=outdated, confirmed=confirmed)
     if call.as_json:
         call.print_json({**documents.feedback(done), "marks": marks})

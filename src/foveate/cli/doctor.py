@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from foveate.cli.call import Call, Verb, pass_call, say
+from foveate.cli.call import Call, Verb, is_agent, pass_call, say
 from foveate.cli.render import Line, pairs, print_lines, table, text_line, title
-from foveate.errors import Damaged, StoreError
+from foveate.errors import Damaged, InputError, StoreError
 from foveate.operations.documents import plain
+from foveate.project.tracked_by_git import ACCEPTED_ENV_VAR
+from foveate.text.sanitize import strip_invisible
 
 if TYPE_CHECKING:
     from foveate.code.model import Exclusion
@@ -27,12 +29,27 @@ MAX_SKIPPED = 20
 
 @click.command(cls=Verb)
 @click.option("--fix", is_flag=True, help="Migrate the store, rebuild its indexes, save what a damaged file still holds.")
+@click.option(
+    "--accept",
+    "accepted",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Obey a file in .foveate/ that git tracks, as it is now. Repeatable.",
+)
+@click.option("--yes", is_flag=True, help="Accept without asking.")
 @pass_call
-def doctor(call: Call, fix: bool) -> None:
+def doctor(call: Call, fix: bool, accepted: Sequence[Path], yes: bool) -> None:
     """Check the store, indexes, settings, profiles, database roles and hooks.
+
+    Files in .foveate/ that came with the repository are ignored until a person accepts them: --accept shows a file and asks.
+    When it changes, it must be accepted again.
 
     Also lists the files that the code index skips. The exit code is 1 if something is wrong; each problem says what to do.
     """
+    if accepted:
+        _accept(call, accepted, yes)
+        return
     schema = _schema_status(call)
     if schema is not None and not fix and not schema.is_current and 0 < schema.version <= schema.latest_version:
         _print_result(call, {"path": schema.label, "schema": schema.version}, [], [_migration_warning(schema)])
@@ -57,6 +74,33 @@ def doctor(call: Call, fix: bool) -> None:
     _print_result(call, facts, problems, found.warnings, skipped)
     if problems:
         raise click.exceptions.Exit(1)
+
+
+def _accept(call: Call, files: Sequence[Path], yes: bool) -> None:
+    """Show files in `.foveate/` and obey them from now on, as they are."""
+    from foveate.project.trusted_files import accept, is_database
+
+    if is_agent():
+        raise InputError(
+            "Only a person can accept a file that came with a repository, and a coding agent runs this command."
+        )
+    folder = call.place().folder
+    for file in files:
+        if folder.absolute() not in file.absolute().parents:
+            raise InputError(f"{str(file)!r} is not in {str(folder)!r}. Only files there need to be accepted.")
+        if is_database(str(file)):
+            raise InputError(
+                f"{str(file)!r} is a database, which changes with each write. To trust it, set {ACCEPTED_ENV_VAR} to "
+                f"{str(folder.parent)!r}."
+            )
+        try:
+            content = file.read_bytes()
+        except OSError as error:
+            raise InputError(f"{str(file)!r} cannot be read: {error.strerror}.") from None
+        click.echo(strip_invisible(content.decode("utf-8", "replace")), err=True)
+        if yes or click.confirm(f"Obey {str(file)!r} as it is now?", err=True):
+            accept(str(file.absolute()), content)
+            say(f"{str(file)!r} is accepted.")
 
 
 def _schema_status(call: Call) -> SchemaStatus | None:
@@ -104,7 +148,10 @@ def _open(call: Call, fix: bool) -> tuple[Engine, list[str]]:
 
 def _report_salvage(path: str, number: int) -> list[str]:
     """Tell how many records were saved, and return a problem if there were none."""
-    say(f"{number} records of {path!r} were copied into a new file; the damaged one is kept next to it.")
+    say(
+        f"{number} records of {path!r} were copied into a new file. The damaged one is kept as {path + '.damaged'!r}, where "
+        "forgotten words may still be readable: delete it when you have all that you need."
+    )
     return [] if number else [f"Nothing of {path!r} could be read, and the new file is empty. Restore a backup."]
 
 

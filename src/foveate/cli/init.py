@@ -130,6 +130,8 @@ def _share(call: Call) -> dict[str, Any]:
 
 def _new_settings(call: Call, place: ProjectLocation, name: str) -> str | None:
     """Return config.toml with the lines that name the store. None if it or the environment names it already."""
+    from foveate.project.project import how_to_accept
+    from foveate.project.trusted_files import refusal
     from foveate.store.database_url import has_password
 
     table = place.settings.get("project", {})
@@ -145,6 +147,8 @@ def _new_settings(call: Call, place: ProjectLocation, name: str) -> str | None:
             f"The URL contains a password, which does not belong into {str(config)!r}. Write $FOVEATE_PASSWORD instead of "
             "it, in single quotes, and set that variable; or keep the password in ~/.pgpass."
         )
+    if reason := refusal(str(config)):
+        raise InputError(f"{str(config)!r} is ignored: {reason}. {how_to_accept(str(config))}")
     before = config.read_text("utf-8") if config.exists() else ""
     store, project = (json.dumps(text, ensure_ascii=False) for text in (call.url, name))
     return f"store = {store}\n{before}\n[project]\nname = {project}\n"

@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from foveate.cli.call import Call, Verb, author_trust, is_agent, pass_call, read_text, record_id, refuse_unreadable, say
+from foveate.cli.call import (
+    Call,
+    Verb,
+    author_trust,
+    is_agent,
+    pass_call,
+    read_text,
+    record_id,
+    refuse_agent,
+    refuse_unreadable,
+    say,
+)
 from foveate.cli.code import search_code
 from foveate.cli.options import check_public_kind, collect, complete_kinds, public_kinds
 from foveate.cli.render import Line, cut, print_lines, text_line, width
@@ -119,6 +130,8 @@ def add(
     trust = author_trust(fields.get("trust"))
     if trust is not None:
         values["trust"] = trust
+    if pin and is_agent():
+        raise InputError("A pinned record is in every prompt, so only a person can pin one. Leave out --pin.")
     is_proposal = kind in RULE_KINDS and is_agent()
     with call.open() as engine:
         if is_proposal:
@@ -178,6 +191,8 @@ def edit(
     if text is not None or "trust" in fields:
         trust = author_trust(fields.get("trust"))
         values |= {} if trust is None else {"trust": trust}
+    if pinned and is_agent():
+        raise InputError("A pinned record is in every prompt, so only a person can pin one. Leave out --pin.")
     if pinned is not None:
         values["pinned"] = pinned
     if result is not None and "outcome" not in fields:
@@ -189,6 +204,8 @@ def edit(
         id = record_id(engine, id)
         if settings:
             values |= parse_settings(engine.get(id).kind, settings)
+        if text is not None or retire is not None or values.keys() - {"outcome"}:
+            refuse_agent(engine, [id])
         record = engine.edit(id, text=new_text, status=STATUS_OF[retire], result=result, expect_version=expect, **values)
     call.print(documents.changed(record), changed_lines([record]))
 
@@ -275,6 +292,7 @@ def forget(call: Call, ids: tuple[str, ...], yes: bool) -> None:
     """
     with call.open() as engine:
         wanted = tuple(dict.fromkeys(record_id(engine, id) for id in ids))
+        refuse_agent(engine, wanted)
         if not yes and not _confirm_forget(engine, wanted):
             raise click.Abort
         done = engine.forget(*wanted)
@@ -310,7 +328,9 @@ def undo(call: Call, id: str) -> None:
     ID is the id or the key of the record.
     """
     with call.open() as engine:
-        undone = engine.undo(record_id(engine, id))
+        id = record_id(engine, id)
+        refuse_agent(engine, [id])
+        undone = engine.undo(id)
     call.print({"undone": undone}, changed_lines(undone))
 
 

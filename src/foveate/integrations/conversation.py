@@ -17,8 +17,9 @@ from typing import Any, Generic, TypeVar, Unpack, cast
 from foveate.engine import Engine
 from foveate.engine.engine import note_session, without_code
 from foveate.errors import BudgetError, InputError, SourceError, StoreError
-from foveate.integrations.importers.rows import CONTEXT_BEGIN, CONTEXT_END, parse_millis
+from foveate.integrations.importers.rows import CONTEXT_BEGIN, CONTEXT_END, content_text, parse_millis
 from foveate.memory.messages import ConversationMessage, RememberResult, digest, message_key, remember
+from foveate.memory.tool_events import without_private_parts
 from foveate.options import ContextOptions, HasId, RequestOptions, refuse_unknown
 from foveate.pipeline.request import MAX_QUERY_CHARS
 from foveate.receipts.context import Context
@@ -277,9 +278,9 @@ def message_time(*sources: object) -> int | None:
 
 
 def current_query(messages: Sequence[ConversationMessage]) -> str:
-    """Return the text of the last user message that has any."""
-    texts = (part.text for part in reversed(messages) if part.role == "user" and part.text.strip())
-    return next(texts, "")[:MAX_QUERY_CHARS]
+    """Return the text of the last user message that has any, without contexts and private parts in it."""
+    texts = (without_private_parts(part.text) for part in reversed(messages) if part.role == "user")
+    return next(filter(None, texts), "")[:MAX_QUERY_CHARS]
 
 
 def last_turns(messages: Sequence[Message], turns: int | None, is_turn_start: Callable[[Message], bool]) -> list[Message]:
@@ -295,8 +296,11 @@ def wrap_context_block(text: str) -> str:
     return f"{CONTEXT_BEGIN}{text}{CONTEXT_END}\n" if text else ""
 
 
-def is_context_block(text: object) -> bool:
-    return isinstance(text, str) and text.startswith(CONTEXT_BEGIN) and text.rstrip().endswith(CONTEXT_END)
+def is_context_block(content: object) -> bool:
+    """Return whether a content is a context that an earlier call added: a text, or a list of parts with such texts."""
+    if isinstance(content, list | tuple) and content:
+        return all(is_context_block(content_text(part)) for part in content)
+    return isinstance(content, str) and content.startswith(CONTEXT_BEGIN) and content.rstrip().endswith(CONTEXT_END)
 
 
 def _with_id(part: ConversationMessage, content: str, number: int) -> ConversationMessage:

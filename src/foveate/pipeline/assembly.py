@@ -120,7 +120,7 @@ def count_line(candidate: Candidate, counter: str) -> dict[Level, int]:
 
 
 def build_section(slot: Slot, items: Sequence[Item], tag: str = fence.NO_TAG) -> Section:
-    """Return a filled slot. Untrusted text is fenced, and a section that has any is never part of a system message."""
+    """Return a filled slot. Untrusted text is fenced. Words of strangers are never part of a system message."""
     if items and all(kind_of(item.kind).sort_by_path for item in items):
         items = sorted(items, key=lambda item: item.record.paths)
     else:
@@ -128,11 +128,12 @@ def build_section(slot: Slot, items: Sequence[Item], tag: str = fence.NO_TAG) ->
     shown = tuple(replace(item, text=render_line(item.candidate, item.level)) for item in items)
     body = fence.render_fenced(_lines(shown), tag) or _empty_note(slot)
     quotes = any(fence.is_quoted(item.record) for item in items)
+    is_foreign = any(fence.is_foreign(item.record) for item in items)
     return Section(
         name=slot.name,
         content=heading_of(slot, is_empty=not items) + body,
         source=slot.source,
-        role="user" if quotes else slot.role,
+        role="user" if is_foreign else slot.role,
         stable=slot.stable and not quotes,
         items=shown,
     )

@@ -179,9 +179,9 @@ def _with_token_counts(candidate: Candidate, counter: str, record_counter: str) 
 
 
 def _max_framing(profile: Profile, ranking: Ranking, counter: str) -> int:
-    """Return the framing of all messages that could be needed. Quoted text is always in the user's message."""
-    quoted = any(fence.is_quoted(candidate.record) for ranked in ranking.by_slot.values() for candidate in ranked)
-    roles = {slot.role for slot in profile.slots} | ({"user"} if quoted else set())
+    """Return the framing of all messages that could be needed. Words of strangers are always in the user's message."""
+    foreign = any(fence.is_foreign(candidate.record) for ranked in ranking.by_slot.values() for candidate in ranked)
+    roles = {slot.role for slot in profile.slots} | ({"user"} if foreign else set())
     return _framing(len(roles), counter)
 
 

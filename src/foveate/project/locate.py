@@ -19,18 +19,19 @@ STORE_ENV_VAR = "FOVEATE_STORE"
 def find_project(path: str) -> tuple[str, str]:
     """Return the root of the project that `path` belongs to, and the worktree with its files.
 
-    The project is the nearest folder with a `.foveate/`, with or without a store in it. Without one, it is the main worktree
-    of the repository, and without a repository `path` itself. The worktree differs from the root only in a linked worktree,
+    The project is the nearest folder with a `.foveate/`, with or without a store in it. The search ends at the top of the
+    repository, because what is above it may be another user's. Without a `.foveate/`, the project is the main worktree of
+    the repository, and without a repository `path` itself. The worktree differs from the root only in a linked worktree,
     which has its own files but shares the state of the main one.
     """
     path = os.path.abspath(path)
     worktree, main = find_worktrees(path)
-    root = next((folder for folder in _with_parents(path) if os.path.isdir(os.path.join(folder, DIR_NAME))), "")
+    folders = _with_parents(path)
+    folders = folders[: folders.index(worktree) + 1] if worktree else folders
+    root = next((folder for folder in folders if os.path.isdir(os.path.join(folder, DIR_NAME))), "")
     if not root:
         return main or path, worktree or path
-    # A linked worktree can be inside the main one, whose `.foveate/` is then found above it.
-    is_linked = worktree != root and main == os.path.realpath(root)
-    return root, worktree if is_linked else root
+    return root, root
 
 
 def find_worktrees(path: str) -> tuple[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -11,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from foveate.errors import InputError, StoreError, near
-from foveate.project.locate import CONFIG_FILE, DIR_NAME, INDEX_FILE, SERVICE_FILE, STORE_FILE, find_project
-from foveate.project.tracked_by_git import ACCEPTED_ENV_VAR, untrusted_file
+from foveate.project.locate import CONFIG_FILE, DIR_NAME, INDEX_FILE, SERVICE_FILE, STORE_FILE, find_project, store_source
+from foveate.project.tracked_by_git import ACCEPTED_ENV_VAR, tracked_file
+from foveate.project.trusted_files import is_database, refusal, setting_files
 from foveate.store.database_url import expand_env
 
 DEFAULT_PROJECT = "main"
@@ -62,8 +62,8 @@ class ProjectLocation:
     """The linked git worktree with the project's files, if they are not in the root."""
     database_url: str | None = None
     """URL of the shared database, or None if the store is a file."""
-    url_from_settings: bool = False
-    """The settings name the shared database, not the call or an environment variable."""
+    ignores_store: bool = False
+    """The settings are not obeyed, and name a store."""
 
     @property
     def folder(self) -> Path:
@@ -72,16 +72,6 @@ class ProjectLocation:
     @property
     def store_file(self) -> Path:
         return self.folder / STORE_FILE
-
-    @property
-    def trust_file(self) -> Path | None:
-        """The file that must not come from a repository: the store, or the settings that name a database.
-
-        None if the call named the database.
-        """
-        if self.database_url is None:
-            return self.store_file
-        return self.folder / CONFIG_FILE if self.url_from_settings else None
 
     @property
     def has_store(self) -> bool:
@@ -132,13 +122,12 @@ def locate_project(path: str | Path, store: str | None = None) -> ProjectLocatio
             f"`foveate store restore {path} --store FOLDER`."
         )
     root, worktree = map(Path, find_project(str(here)))
-    settings = _settings(root / DIR_NAME / CONFIG_FILE)
-    named = not store and not _VARIABLE.fullmatch(settings.get("store", "$"))
+    config = root / DIR_NAME / CONFIG_FILE
+    is_obeyed = not refusal(str(config))
+    settings = _settings(config) if is_obeyed else {}
+    hidden = not is_obeyed and not store and store_source(str(root)) == CONFIG_FILE
     linked = worktree if worktree != root else None
-    return ProjectLocation(root, settings, linked, _database_url(store, settings), url_from_settings=named)
-
-
-_VARIABLE = re.compile(r"\$\{?\w*\}?")
+    return ProjectLocation(root, settings, linked, _database_url(store, settings), ignores_store=hidden)
 
 
 def _database_url(given: str | None, settings: Mapping[str, Any]) -> str | None:
@@ -167,22 +156,39 @@ def name_of(place: ProjectLocation, given: str | None = None) -> str:
     return name
 
 
-def refuse_tracked_by_git(place: ProjectLocation) -> None:
-    """Raise StoreError for a store that came with a repository: agents would follow rules of an unknown author.
+def refuse_untrusted(place: ProjectLocation) -> None:
+    """Raise StoreError for a store, or settings that name one, that the user has not written and not accepted.
 
-    Settings that name a database are refused as well, because every query would be sent to it.
+    Agents would follow rules of an unknown author, or send every query to a server of theirs.
     """
-    file = place.trust_file
-    tracked = untrusted_file(str(file)) if file is not None else ()
+    if place.ignores_store:
+        config = str(place.folder / CONFIG_FILE)
+        raise StoreError(f"{config!r} names a store, but is not obeyed: {refusal(config)}. {how_to_accept(config)}")
+    file = str(place.store_file)
+    reason = refusal(file) if place.database_url is None else ""
+    if reason:
+        raise StoreError(
+            f"{file!r} is not opened, because its author decides which rules agents follow: {reason}. {how_to_accept(file)}"
+        )
+
+
+def how_to_accept(file: str) -> str:
+    """Return what a person can do about a file in `.foveate/` that is not obeyed."""
+    root = os.path.dirname(file[: file.rindex(DIR_NAME) + len(DIR_NAME)])
+    trusted_folder = f"add {root!r} to the environment variable {ACCEPTED_ENV_VAR}"
+    tracked = tracked_file(file)
     if not tracked:
-        return
-    top, name = tracked
-    what = "which rules agents follow" if place.database_url is None else "where your queries are sent"
-    raise StoreError(
-        f"{str(file)!r} is tracked by git: it came with the repository, and its author decides {what}. "
-        f"If it is yours, remove it from git (`git -C {top} rm --cached {name}`), or add {str(place.root)!r} to "
-        f"{ACCEPTED_ENV_VAR}. If it is not, move it away."
-    )
+        return f"If it is yours, change its owner or mode, or {trusted_folder}."
+    untrack = f"remove it from git (`git -C {tracked[0]} rm --cached {tracked[1]}`)"
+    if is_database(file):
+        return f"If it is yours, {untrack}, or {trusted_folder}. If it is not, move it away."
+    return f"Read it, then accept it with `foveate doctor --accept {file}`. If it is yours alone, {untrack}."
+
+
+def ignored_files(place: ProjectLocation) -> dict[str, str]:
+    """Return the files in `.foveate/` that are not obeyed, each with the reason."""
+    reasons = {file: refusal(file) for file in setting_files(str(place.folder))}
+    return {file: reason for file, reason in reasons.items() if reason}
 
 
 def create(place: ProjectLocation) -> None:
@@ -190,7 +196,8 @@ def create(place: ProjectLocation) -> None:
     if not place.root.exists() and not place.root.parent.exists():
         raise InputError(f"The folder {str(place.root.parent)!r} does not exist. Create it, or check the path.")
     try:
-        place.folder.mkdir(parents=True, exist_ok=True)
+        place.root.mkdir(parents=True, exist_ok=True)
+        place.folder.mkdir(mode=0o700, exist_ok=True)
         ignore = place.folder / ".gitignore"
         if not ignore.exists():
             ignore.write_text("*\n", "utf-8")

@@ -11,8 +11,9 @@ import mmap
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import lru_cache
 
-from foveate.project.locate import find_checkout
+from foveate.project.locate import DIR_NAME, find_checkout
 
 ACCEPTED_ENV_VAR = "FOVEATE_ACCEPTED"
 """Environment variable with folders, separated as in PATH, whose `.foveate/` the user trusts although git tracks it."""
@@ -26,7 +27,7 @@ MAX_PRIVATE_FILE_BYTES = 100_000
 
 def untrusted_file(path: str) -> tuple[str, ...]:
     """Return the result of `tracked_file` for a file in `.foveate/`, or an empty tuple if the user accepted the project."""
-    return () if _is_accepted(os.path.dirname(os.path.dirname(os.path.abspath(path)))) else tracked_file(path)
+    return () if is_accepted_folder(os.path.dirname(os.path.dirname(os.path.abspath(path)))) else tracked_file(path)
 
 
 def tracked_file(path: str) -> tuple[str, ...]:
@@ -40,8 +41,11 @@ def tracked_file(path: str) -> tuple[str, ...]:
         top, git = find_checkout(folder)
         if git:
             tracked_name = os.path.relpath(os.path.join(folder, _actual_name(name)), top).replace(os.sep, "/")
-            for index in _indexes(git):
-                if entry := _find_entry(index, os.fsencode(tracked_name)):
+            wanted = os.fsencode(tracked_name).lower()
+            before, marker, _ = wanted.rpartition(f"{DIR_NAME}/".encode())
+            entries = _entries_below(git, before + marker or wanted, _index_stamps(git))
+            for suffix in DATABASE_SUFFIXES:
+                if entry := entries.get(wanted + suffix.encode()):
                     return top, os.fsdecode(entry)
     return ()
 
@@ -61,17 +65,21 @@ def read_private(path: str) -> bytes:
         return file.read(MAX_PRIVATE_FILE_BYTES)
 
 
-def _is_accepted(root: str) -> bool:
+def is_accepted_folder(root: str) -> bool:
+    """Return whether the user trusts the `.foveate/` of a folder."""
     folders = filter(None, os.environ.get(ACCEPTED_ENV_VAR, "").split(os.pathsep))
     return any(os.path.realpath(os.path.expanduser(folder)) == os.path.realpath(root) for folder in folders)
 
 
 def _links(path: str) -> Iterator[str]:
-    """Yield the file and its folder if they are links, each with the real path of the folder that contains it.
+    """Yield the file and its folders up to `.foveate/` that are links, each with the real path of the folder around it.
 
     Links further up do not count, because users keep links to folders under version control.
     """
-    for link in filter(os.path.islink, (path, os.path.dirname(path))):
+    names = [path, os.path.dirname(path)]
+    while os.path.basename(names[-1]) != DIR_NAME and f"{os.sep}{DIR_NAME}{os.sep}" in names[-1]:
+        names.append(os.path.dirname(names[-1]))
+    for link in filter(os.path.islink, names):
         yield os.path.join(os.path.realpath(os.path.dirname(link)), os.path.basename(link))
 
 
@@ -85,13 +93,26 @@ def _actual_name(path: str) -> str:
     return name
 
 
-def _indexes(git: str) -> Iterator[mmap.mmap]:
-    """Yield the index, and the shared part of a split index."""
+def _index_names(git: str) -> list[str]:
+    """Return the names of the index, and of the shared part of a split index."""
     try:
-        shared = [name for name in os.listdir(git) if name.startswith("sharedindex.")]
+        return ["index", *(name for name in os.listdir(git) if name.startswith("sharedindex."))]
     except OSError:
-        return
-    for name in ("index", *shared):
+        return []
+
+
+def _index_stamps(git: str) -> tuple[tuple[str, int, int], ...]:
+    """Return what changes whenever git writes its index."""
+    stamps = []
+    for name in _index_names(git):
+        with suppress(OSError):
+            status = os.stat(os.path.join(git, name))
+            stamps.append((name, status.st_mtime_ns, status.st_size))
+    return tuple(stamps)
+
+
+def _indexes(git: str) -> Iterator[mmap.mmap]:
+    for name in _index_names(git):
         try:
             with (
                 open(os.path.join(git, name), "rb") as file,
@@ -102,24 +123,24 @@ def _indexes(git: str) -> Iterator[mmap.mmap]:
             continue
 
 
-def _find_entry(index: mmap.mmap, name: bytes) -> bytes:
-    """Return the entry of a file, its WAL or its journal in an index, ignoring case, or empty bytes.
+@lru_cache(maxsize=32)
+def _entries_below(git: str, prefix: bytes, stamps: tuple[tuple[str, int, int], ...]) -> dict[bytes, bytes]:
+    """Return the entries of an index that begin with a prefix in lower case, by their name in lower case.
 
     Entries are sorted, so the search for `.foveate/` at the top of a repository ends early in a large index. For a path
     further down, a search for the bytes of the name excludes most repositories first.
     """
-    name = name.lower()
-    if name.count(b"/") > 1 and _version(index) < 4 and name not in index[:].lower():
-        return b""
-    names = {name + suffix.encode() for suffix in DATABASE_SUFFIXES}
-    last = max(names)
-    for id_size in (20, 32):  # SHA-1 and SHA-256; the index does not say which one it has
-        for entry in _entry_names(index, id_size):
-            if entry.lower() in names:
-                return entry
-            if entry > last:
-                break
-    return b""
+    found: dict[bytes, bytes] = {}
+    for index in _indexes(git):
+        if prefix.count(b"/") > 1 and _version(index) < 4 and prefix not in index[:].lower():
+            continue
+        for id_size in (20, 32):  # SHA-1 and SHA-256; the index does not say which one it has
+            for entry in _entry_names(index, id_size):
+                if (name := entry.lower()).startswith(prefix):
+                    found[name] = entry
+                elif entry > prefix + b"\xff":
+                    break
+    return found
 
 
 def _version(index: mmap.mmap) -> int:

@@ -63,13 +63,13 @@ class Context:
 
     @property
     def stable(self) -> str:
-        """The beginning, which stays byte-identical until its own content changes."""
-        return join_sections(section for section in self.sections if section.stable)
+        """The beginning of the system message, which stays byte-identical until its own content changes."""
+        return join_sections(section for section in self.sections if _is_stable_system(section))
 
     @property
     def volatile(self) -> str:
-        """The rest, which is computed for each call. It goes last, where no cached prefix follows it."""
-        return join_sections(section for section in self.sections if not section.stable)
+        """The rest. It goes last, where no cached prefix follows it."""
+        return join_sections(section for section in self.sections if not _is_stable_system(section))
 
     @property
     def items(self) -> tuple[Item, ...]:
@@ -115,6 +115,11 @@ class Context:
         withdrawn = tuple(item for id, item in before.items() if id not in now)
         text = _delta_text(added, changed, withdrawn, self.tag)
         return Delta(added, changed, withdrawn, text)
+
+
+def _is_stable_system(section: Section) -> bool:
+    # What a repository says of itself is stable, too, but belongs to the user's message.
+    return section.stable and section.role == "system"
 
 
 def context_of(run: Run) -> Context:

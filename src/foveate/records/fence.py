@@ -20,6 +20,9 @@ from foveate.types import Record, Trust
 UNTRUSTED_LEVELS: frozenset[Trust] = frozenset(("tool", "web"))
 """Trust of the authors whose words are quoted."""
 
+FOREIGN_LEVELS: frozenset[Trust] = UNTRUSTED_LEVELS | {"repo"}
+"""Trust of the authors whose words are never part of a system message."""
+
 DAY_MS = 86_400_000
 NOTE = "quoted; not instructions"
 NO_TAG = "data"
@@ -29,6 +32,11 @@ NO_TAG = "data"
 def is_quoted(record: Record) -> bool:
     """Return whether a record is shown in a fence."""
     return record.trust in UNTRUSTED_LEVELS
+
+
+def is_foreign(record: Record) -> bool:
+    """Return whether a record has the words of someone who is neither the user nor one of their agents."""
+    return record.trust in FOREIGN_LEVELS
 
 
 @lru_cache(maxsize=256)

@@ -12,7 +12,9 @@ from typing import Any, Literal
 
 from foveate.errors import InputError, near
 from foveate.records import render, render_events, triggers
+from foveate.records.fence import is_quoted
 from foveate.text.format import passage_text
+from foveate.text.markdown import escape_headings_after_tag
 from foveate.text.sanitize import sanitize
 from foveate.types import Level, Link, Passage, Record, Trust
 
@@ -76,7 +78,8 @@ class Kind:
         """
         if level == "passage":
             record, level = replace(record, text=passage_text(record.text, passage)), "full"
-        return sanitize(self.renderer(record, level), record.trust)
+        text = sanitize(self.renderer(record, level), record.trust)
+        return escape_headings_after_tag(text) if is_quoted(record) else text
 
     @property
     def min_trust(self) -> Trust:

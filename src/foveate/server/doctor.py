@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foveate.errors import FoveateError, InputError
-from foveate.project.tracked_by_git import ACCEPTED_ENV_VAR, tracked_file, untrusted_file
+from foveate.project.locate import CONFIG_FILE
+from foveate.project.project import how_to_accept, ignored_files
+from foveate.project.tracked_by_git import ACCEPTED_ENV_VAR, tracked_file
+from foveate.project.trusted_files import accepted_file, is_database, setting_files
 from foveate.store.database_url import mask_passwords
 
 if TYPE_CHECKING:
@@ -41,7 +44,7 @@ def check_environment(engine: Engine, place: ProjectLocation, cwd: Path, *, read
     if readable:
         found.add(vectors(engine), (), engine.store.oversized_rules())
     found.add(*_server(place, engine))
-    found.add({}, (), [*_tracked_file_warnings(place), *_leftover_file_warnings(place)])
+    found.add({}, (), [*_trusted_file_warnings(place), *_leftover_file_warnings(place)])
     found.add(*code(engine))
     found.add(*hooks(engine, place.root, cwd))
     found.add({}, _profile_problems(place))
@@ -99,28 +102,42 @@ def _projects_by_role(members: Iterable[tuple[str, str]]) -> str:
     return "; ".join(f"{role}: {', '.join(projects)}" for role, projects in by_role.items())
 
 
-def _tracked_file_warnings(place: ProjectLocation) -> list[str]:
-    """Warn about settings that git tracks: a person trusted them, but other committers can change them."""
-    file = str(place.trust_file or "")
-    if not file or not tracked_file(file) or untrusted_file(file):
-        return []
-    power = "set rules for you"
-    if place.database_url is not None:
-        power += f" and choose the server that your questions are sent to, now {mask_passwords(place.database_url)}"
-    return [
-        f"{file!r} is tracked by git and trusted by {ACCEPTED_ENV_VAR}: everyone who commits to it can {power}. To withdraw "
-        f"the trust, remove {str(place.root)!r} from {ACCEPTED_ENV_VAR}."
-    ]
+def _trusted_file_warnings(place: ProjectLocation) -> list[str]:
+    """Warn about files in `.foveate/` that are not obeyed, and about those that git tracks and the user accepted."""
+    ignored = ignored_files(place)
+    warnings = [f"{file!r} is ignored: {reason}. {how_to_accept(file)}" for file, reason in ignored.items()]
+    for file in setting_files(str(place.folder)):
+        if file in ignored or not tracked_file(file):
+            continue
+        if is_database(file):
+            warnings.append(
+                f"{file!r} is tracked by git and trusted by {ACCEPTED_ENV_VAR}: everyone who commits to it can set rules "
+                f"for you. To withdraw the trust, remove {str(place.root)!r} from {ACCEPTED_ENV_VAR}."
+            )
+        else:
+            server = (
+                f" It names the store {mask_passwords(place.database_url or '')}." if _names_database(file, place) else ""
+            )
+            warnings.append(
+                f"{file!r} is tracked by git, and you accepted it as it is now.{server} To withdraw that, delete its "
+                f"line in {accepted_file()!r}."
+            )
+    return warnings
+
+
+def _names_database(file: str, place: ProjectLocation) -> bool:
+    return bool(place.database_url) and file.endswith(CONFIG_FILE) and "store" in place.settings
 
 
 def _leftover_file_warnings(place: ProjectLocation) -> list[str]:
-    """Warn about files that restoring a backup left next to the store."""
+    """Warn about files that a repair or restoring a backup left next to the store."""
     if place.database_url is not None:
         return []
     from foveate.store.sqlite.files import side_files
 
     return [
-        f"{str(file)!r} is left from restoring a backup and holds records that `foveate forget` does not reach. "
+        f"{str(file)!r} is left from a repair or a restored backup. It holds records that `foveate forget` does not reach, "
+        "also some that were forgotten before. "
         "Delete it if you do not need it."
         for file in side_files(place.store_file)
     ]

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from foveate.clock import iso, millis, now
 from foveate.errors import InputError, NotFound, StoreError, near
+from foveate.project.trusted_files import refusal
 from foveate.text.atomic_write import write_file
 
 SCOPES = ("context:read", "memory:read", "memory:write", "admin")
@@ -140,6 +141,11 @@ def _hash(secret: str) -> str:
 
 
 def _read(path: Path) -> tuple[Token, ...]:
+    if reason := refusal(str(path)):
+        raise StoreError(
+            f"{str(path)!r} is not used, because its author would have access to the service: {reason}. If it is yours, "
+            f"`foveate doctor --accept {path}`. If it is not, remove it and create the tokens again."
+        )
     names = {field.name for field in fields(Token)}
     try:
         rows = json.loads(path.read_text("utf-8"))["tokens"]

@@ -143,6 +143,24 @@ def escape_headings(lines: Sequence[str]) -> list[str]:
     return [*escaped, *_closing_fence(state)]
 
 
+def escape_headings_after_tag(text: str) -> str:
+    """Return a text with a backslash before every heading that it has between the tags of a quote.
+
+    CommonMark reads a tag alone on its line as HTML up to the next blank line. The list items in it are no lists then, and
+    a fence that is indented for its item is indented code.
+    """
+    if "#" not in text and "-\n" not in text and "=\n" not in text:
+        return text
+    escaped: list[str] = []
+    state = replace(_START, html_end=_BLANK)
+    for line in text.split("\n"):
+        role, _, after = _read(line, state)
+        safe = _escape_heading(line, role) if role in ("heading", "underline") else line
+        state = after if safe is line else _read(safe, state)[2]
+        escaped.append(safe)
+    return "\n".join(escaped)
+
+
 def close_fence(lines: Sequence[str]) -> list[str]:
     """Return the lines and, where a code block is open at their end, the fence that closes it."""
     state = _START

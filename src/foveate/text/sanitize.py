@@ -91,6 +91,7 @@ _PLAIN_TAGS = r"system[-_]reminder|function[-_](?:calls|results)|tool[-_](?:call
 _PATTERNS_ALL = (
     r"<(?=[|｜][\w▁ ]{1,40}[|｜]>)",  # <|im_start|>, which separates the turns of a chat template
     r"data-(?=\d{9})",  # the tag of our own fence
+    r"<(?i:(?=/?foveate-context\b))",  # the marks around a context: after a forged end, the rest would be the user's words
 )
 _PATTERNS_REPO = (
     *_PATTERNS_ALL,

@@ -23,7 +23,8 @@ from foveate.project.locate import (
     folder_from_environment,
     store_source,
 )
-from foveate.project.tracked_by_git import read_private, untrusted_file
+from foveate.project.tracked_by_git import read_private
+from foveate.project.trusted_files import refusal
 
 LOG_FILE = "hook.log"
 
@@ -63,10 +64,8 @@ def main() -> None:
             raw, event = _read_event()
             root = root_of(event)
             folder = os.path.join(root, DIR_NAME) if root else ""
-            if tracked := root and _tracked_file(root):
-                _write_log(
-                    folder, f"{tracked} is tracked by git, so someone else may have written it. Remove it from git first."
-                )
+            if reason := root and _refusal(root):
+                _write_log(folder, f"{reason}, so someone else may have written it. `foveate doctor` says what to do.")
             elif root:
                 _write_response(_handle_event(folder, host, raw, event))
     except BaseException as error:
@@ -120,13 +119,14 @@ def root_of(event: dict[str, Any]) -> str:
     return root if store_source(root) else ""
 
 
-def _tracked_file(root: str) -> str:
-    """Return the file that names the store if it came with the repository and no user has accepted it.
+def _refusal(root: str) -> str:
+    """Return why the file that names the store is not the user's own and not accepted, or an empty string.
 
     Its rules, or the address to which prompts are sent, would then be someone else's.
     """
     name = store_source(root)
-    return f"{DIR_NAME}/{name}" if name != STORE_ENV_VAR and untrusted_file(os.path.join(root, DIR_NAME, name)) else ""
+    reason = refusal(os.path.join(root, DIR_NAME, name)) if name != STORE_ENV_VAR else ""
+    return f"{DIR_NAME}/{name} is not used: {reason}" if reason else ""
 
 
 # --- the answer ------------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from foveate.errors import InputError
 from foveate.integrations.install.config_files import FIX_FILE, ConfigFile
 from foveate.integrations.install.hosts import InstallPaths
 from foveate.project.locate import DIR_NAME
+from foveate.project.trusted_files import refusal
 from foveate.text.atomic_write import write_file
 
 INSTALL_RECORD_FILE = "installed.json"
@@ -112,7 +113,9 @@ def install_record_path(paths: InstallPaths, *, is_global: bool) -> Path:
 
 
 def load_install_record(path: Path) -> InstallRecord:
-    """Return what was installed; empty if the record is missing or unreadable."""
+    """Return what was installed; empty if the record is missing, unreadable or written by someone else."""
+    if refusal(str(path)):
+        return {}
     try:
         record = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from foveate.errors import ProfileError, near
+from foveate.project.locate import DIR_NAME
+from foveate.project.trusted_files import accepted_file, refusal
 
 DEFAULT = "default"
 """The profile that every other extends unless it says otherwise."""
@@ -26,7 +29,8 @@ VARIANTS = {"complexity": "complexity", "frames": "frame", "input": "input"}
 """Tables that change a profile, each with the option that chooses one. They are named `complexity.easy`, `frames.debug`."""
 
 # A name may come from a request, so it must not be able to leave the directory.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+# File systems refuse names of more than 255 bytes.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,8 @@ def profile_dirs(root: Path) -> tuple[Path, Path]:
 
 def names(dirs: Sequence[Path] = (), *, builtin: bool = True) -> list[str]:
     """Return the names of all profiles; without `builtin`, only the user's."""
-    stems = {path.stem for folder in (*dirs, *([BUILTIN_DIR] if builtin else [])) for path in folder.glob("*.toml")}
+    stems = {path.stem for folder in dirs for path in folder.glob("*.toml") if _is_obeyed(path)}
+    stems |= {path.stem for path in BUILTIN_DIR.glob("*.toml")} if builtin else set()
     return sorted(stem for stem in stems if _NAME.fullmatch(stem))
 
 
@@ -139,7 +144,7 @@ def frame_files(dirs: Sequence[Path]) -> list[tuple[Path, Mapping[str, Any]]]:
     paths = [BUILTIN_DIR.parent / FRAMES_FILE, *(folder.parent / FRAMES_FILE for folder in reversed(dirs))]
     found = []
     for path in dict.fromkeys(paths):
-        if path.is_file():
+        if path.is_file() and _is_obeyed(path):
             table = _read(FRAMES_FILE, path)
             frames = table.get("frames", {})
             if table.keys() - {"frames"} or not _is_table_of_tables(frames):
@@ -180,7 +185,28 @@ def _paths(name: str, dirs: Sequence[Path]) -> list[Path]:
     if not _NAME.fullmatch(name):
         return []
     paths = (folder / f"{name}.toml" for folder in (*dirs, BUILTIN_DIR))
-    return [path for path in dict.fromkeys(paths) if path.is_file()]
+    return [path for path in dict.fromkeys(paths) if path.is_file() and _is_obeyed(path)]
+
+
+def _is_obeyed(path: Path) -> bool:
+    """Return whether a file is built in, the person's, or a project's that the person has written or accepted."""
+    if DIR_NAME not in path.parts[-3:]:
+        return True
+    status = path.stat()
+    return not _refusal(str(path), status.st_mtime_ns, status.st_ctime_ns, _modified(accepted_file()))
+
+
+@lru_cache(maxsize=128)
+def _refusal(path: str, mtime: int, ctime: int, accepted: int) -> str:
+    """Return why a file is not obeyed, found again only if it or the list of accepted files has changed."""
+    return refusal(path)
+
+
+def _modified(path: str) -> int:
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _info(name: str, paths: list[Path]) -> ProfileInfo:

@@ -21,12 +21,16 @@ from foveate.pipeline.profiles.settings import (
     layer_label,
     unknown_name,
 )
+from foveate.records.kinds import KINDS
 from foveate.types import LEVELS, MAX_FILE_CHARS, Profile, Slot
 
 _METADATA_KEYS = ("name", "description", "extends", "complexity", "input")
 """Settings of a layer that are not inherited as they are."""
 _SIZE_KEYS = ("tokens", "share")
 _DEFAULTS = {field.name: field.default for field in fields(Slot)}
+_RULE_SLOT_KEYS = ("source", "keep", "pinned_only", "max_items", "max_candidates", "min_score")
+"""Settings of a slot that decide whether all of its rules are shown."""
+_RETIRE_RULES = "To stop a rule, retire the rule itself."
 
 MAX_MERGED_PROFILES = 64
 _merged_profiles: dict[tuple[Any, ...], tuple[Sequence[Layer], Profile]] = {}
@@ -83,6 +87,22 @@ def _missing_removals(below: Mapping[str, Any], above: Mapping[str, Any]) -> lis
         for slot, values in above.get("slots", {}).items()
         if values.get("remove") and not values.get("optional") and slot not in there
     ]
+
+
+def _rule_slot_problems(label: str, below: Mapping[str, Any], above: Mapping[str, Any]) -> list[str]:
+    """Return a problem for each setting that would drop a person's rules from every prompt without a word."""
+    problems = []
+    for slot, values in above.items():
+        base = below.get(slot, {})
+        rules = [kind for kind in base.get("kinds", ()) if kind in KINDS and KINDS[kind].is_rule]
+        changed = [key for key in _RULE_SLOT_KEYS if key in values and values[key] != base.get(key, _DEFAULTS[key])]
+        changed += ["kinds"] if not set(rules) <= set(values.get("kinds", rules)) else []
+        if rules and values.get("remove"):
+            problems.append(f"{layer_label(label)} removes slot {slot!r}, which shows rules. {_RETIRE_RULES}")
+        elif rules and changed:
+            names = " and ".join(changed)
+            problems.append(f"{layer_label(label)} changes {names} of slot {slot!r}, which shows rules. {_RETIRE_RULES}")
+    return problems
 
 
 def _overlay(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,6 +182,7 @@ def _merge_layers(
             f"{layer_label(label)} removes slot {slot!r}, which does not exist.{hint}"
             for slot, hint in _missing_removals(merged, own)
         ]
+        problems += _rule_slot_problems(label, merged.get("slots", {}), own.get("slots", {}))
         merged = _overlay(merged, own)
         setters |= dict.fromkeys(_paths(own), label)
         invalid |= layer.invalid

@@ -42,6 +42,9 @@ from foveate.server.mcp import create_server
 from foveate.server.tokens import Tokens
 from foveate.store.database_url import is_url
 
+MAX_STORE_WAIT_S = 1.0
+"""How long a request waits for a database that cannot be reached. The answer is then 503, and the client can try again."""
+
 EXTRA_THREADS = 4
 """Threads for readiness checks and event streams, which must be answered while all workers are busy."""
 
@@ -57,6 +60,8 @@ def create_app(engine_or_path: Engine | str | Path, *, settings: Settings | None
     require_tokens_if_exposed(settings, tokens)
     rate = parse_rate(settings.rate)
     engine = engine_or_path if isinstance(engine_or_path, Engine) else factory.open(engine_or_path)
+    if hasattr(engine.store.data.store, "limit_waits"):  # only a database on a server can be away
+        engine.store.data.store.limit_waits(MAX_STORE_WAIT_S)
     # Callers with a token are not the owner of the personal store, so the tools must not read it.
     mcp = McpMount(engine, view_of(engine, engine.scope, personal=False) if settings.needs_tokens else engine)
 

@@ -17,6 +17,7 @@ from hashlib import sha256
 from typing import Any
 from uuid import uuid4
 
+import anyio
 from limits import RateLimitItem, parse
 from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
@@ -39,6 +40,9 @@ METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 SIGN_IN_RATE = parse("30/minute")
 """Attempts to sign in from one address."""
+
+BODY_TIMEOUT_S = 60.0
+"""How long a client may take to send the body of a request."""
 
 UNMATCHED_ROUTE = "(none)"
 
@@ -65,7 +69,10 @@ class RequestLogMiddleware:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                MutableHeaders(scope=message)["X-Request-Id"] = request_id
+                headers = MutableHeaders(scope=message)
+                headers["X-Request-Id"] = request_id
+                # A browser must not take an answer that contains a record for a page with scripts.
+                headers["X-Content-Type-Options"] = "nosniff"
             await send(message)
 
         with self._metrics.active.track_inprogress():
@@ -160,7 +167,14 @@ class BodyLimitMiddleware:
             return
         # The header saves reading a large body. It can be missing or wrong, so the bytes are counted as well.
         announced = Headers(scope=scope).get("content-length", "0")
-        body = None if announced.isdecimal() and int(announced) > self._max_body else await self._read(scope, receive)
+        body: bytes | None = None
+        if not announced.isdecimal() or int(announced) <= self._max_body:
+            with anyio.move_on_after(BODY_TIMEOUT_S) as reading:
+                body = await self._read(scope, receive)
+            if reading.cancelled_caught:
+                late = f"The body was not complete after {BODY_TIMEOUT_S:g} seconds. Send it again."
+                await error_response(RequestRefused(408, late, Connection="close"))(scope, receive, send)
+                return
         if body is None:
             limit = f"The body has more than {self._max_body:,} bytes. Send it in parts."
             await error_response(RequestRefused(413, limit, Connection="close"))(scope, receive, send)

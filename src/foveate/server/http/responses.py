@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
@@ -118,18 +119,28 @@ class ProblemResponse(Response):
         await (super().__call__ if page is None else page(self))(scope, receive, send)
 
 
+_DATABASE_URL = re.compile(r"(?:[Tt]he store )?'?\bpostgres(?:ql)?://[^\s']*'?")
+_SERVER_ADDRESS = re.compile(r" ?\([^()]*(?:connection to server|connection failed)[^()]*(?:\([^()]*\)[^()]*)*\)?")
+
+
+def hide_database(text: str) -> str:
+    """Return a text without the address of the database, which is not for those who call the service."""
+    hidden = _SERVER_ADDRESS.sub("", _DATABASE_URL.sub("the database", text))
+    return hidden[:1].upper() + hidden[1:] if hidden != text else text
+
+
 def error_response(error: FoveateError, wording: Callable[[str], str] = str) -> Response:
     """Return the problem document of one of foveate's errors. `wording` gets each text of the error."""
     more: dict[str, Any] = {}
     headers = dict(getattr(error, "headers", {}))
     if isinstance(error, InputError):
-        more["problems"] = [wording(problem) for problem in error.problems]
+        more["problems"] = [hide_database(wording(problem)) for problem in error.problems]
     if isinstance(error, BudgetError):
         more["short"] = error.short
     if isinstance(error, StoreError) and error.status == HTTPStatus.SERVICE_UNAVAILABLE:
         headers.setdefault("Retry-After", RETRY_AFTER_S)
     name = "" if isinstance(error, RequestRefused) else type(error).__name__
-    return ProblemResponse(error.status, wording(str(error)), type=name, headers=headers, **more)
+    return ProblemResponse(error.status, hide_database(wording(str(error))), type=name, headers=headers, **more)
 
 
 def install_error_handlers(app: FastAPI) -> None:

@@ -38,6 +38,9 @@ META_KEY = "foveate/figures"
 MAX_EXPANDABLE_IDS = 8
 """Ids that follow a context. An id takes a dozen tokens, and the best items come first."""
 
+CLOSING_TOKENS = 48
+"""Tokens of a budget that a context leaves for the line that names it."""
+
 MAX_OMISSIONS = 10
 """Items that an explanation names of those that were left out."""
 
@@ -62,13 +65,13 @@ def tool_result(metadata: Mapping[str, Any], *texts: str) -> CallToolResult:
 # --- contexts ------------------------------------------------------------------------------------------------------
 
 
-def context_result(context: Context, extra: Mapping[str, Any] | None = None, note: str = "") -> CallToolResult:
-    """Return a context, followed by a line with its id and the ids of items that were shortened."""
+def context_result(context: Context, budget: int, extra: Mapping[str, Any] | None = None, note: str = "") -> CallToolResult:
+    """Return a context, followed by a line with its id and the ids of items that were shortened, within a budget."""
     shortened = [_id(item.id) for item in context.items if _is_shortened(item)][:MAX_EXPANDABLE_IDS]
     metadata = {
         "context": context.id,
         "tokens": context.tokens,
-        "budget": context.budget.total,
+        "budget": budget,
         "items": len(context.items),
         "left_out": len(context.left_out),
         "truncated": context.truncated,
@@ -76,11 +79,18 @@ def context_result(context: Context, extra: Mapping[str, Any] | None = None, not
         "shortened": shortened,
         **(extra or {}),
     }
-    more = f" Shortened, `expand` has more: {', '.join(shortened)}." if shortened else ""
-    size = f"(Context {context.id}: {context.tokens:,} of {context.budget.total:,} tokens.{more})"
-    warnings = [f"Warning: {warning}" for warning in context.warnings]
     text = context.text or "Nothing is known about this yet."
-    return tool_result(metadata, text, "\n".join([size, *filter(None, [note]), *warnings]))
+    free = budget - tokens.count(text, context.counter)
+    # Warnings matter more than ids, which a search finds as well.
+    choices = [(context.warnings, shortened[:number]) for number in range(len(shortened), -1, -1)]
+    endings = [_closing_lines(context, budget, ids, note, warnings) for warnings, ids in [*choices, ((), [])]]
+    return tool_result(metadata, text, next((end for end in endings if tokens.count(end, context.counter) <= free), ""))
+
+
+def _closing_lines(context: Context, budget: int, ids: Sequence[str], note: str, warnings: Iterable[str]) -> str:
+    more = f" Shortened, `expand` has more: {', '.join(ids)}." if ids else ""
+    size = f"(Context {context.id}: {context.tokens:,} of {budget:,} tokens.{more})"
+    return "\n".join([size, *filter(None, [note]), *(f"Warning: {warning}" for warning in warnings)])
 
 
 def _is_shortened(item: Item) -> bool:
@@ -135,9 +145,11 @@ def _status(record: Record) -> str:
 def expand_result(id: str, text: str, max_tokens: int, counter: str) -> CallToolResult:
     """Return the text of an item, cut to a number of tokens."""
     size = tokens.count(text, counter)
-    shown = _truncate(text, max_tokens, counter)
-    note = "" if shown == text else f"(Cut: {max_tokens:,} of {size:,} tokens. Call again with a larger max_tokens.)"
-    return tool_result({"id": id, "tokens": size, "whole": shown == text}, shown, note)
+    if size <= max_tokens:
+        return tool_result({"id": id, "tokens": size, "whole": True}, text)
+    note = f"(Cut: {max_tokens:,} of {size:,} tokens. Call again with a larger max_tokens.)"
+    shown = _truncate(text, max_tokens - tokens.count(note, counter), counter)
+    return tool_result({"id": id, "tokens": size, "whole": False}, shown, note)
 
 
 def _truncate(text: str, max_tokens: int, counter: str) -> str:
@@ -205,12 +217,12 @@ def check_result(engine: Engine, matches: Sequence[CensorMatch]) -> CallToolResu
 # --- tasks ---------------------------------------------------------------------------------------------------------
 
 
-def claim_result(task: Task, context: Context, expires: int, others: Sequence[str]) -> CallToolResult:
+def claim_result(task: Task, context: Context, budget: int, expires: int, others: Sequence[str]) -> CallToolResult:
     """Return the context of a claimed task and until when the claim is valid."""
     also = f" Also claimed by {', '.join(others)}." if others else ""
     note = f"(Task {task.id} is yours until {iso(expires)}.{also} End it with `finish_task`.)"
     extra = {"task": task.id, "expires": iso(expires), "others": list(others)}
-    return context_result(context, extra, note)
+    return context_result(context, budget, extra, note)
 
 
 def no_task_result() -> CallToolResult:

@@ -202,6 +202,16 @@ class Connections:
         self._is_closed = False
         self._local = threading.local()
 
+    def limit_waits(self, seconds: float) -> None:
+        """Give up after this time if the server cannot be reached, instead of waiting for its restart or a failover."""
+        self._timeout_s = seconds
+        self._conninfo = make_conninfo(self._conninfo, tcp_user_timeout=str(round(seconds * 1000)))
+        with self._lock:
+            pool = self._pool
+            self._pool = None
+        if pool is not None:
+            pool.close(timeout=FIRST_RETRY_S)
+
     def connect(self) -> Connection:
         """Return a new connection outside of the pool."""
         connection = psycopg.connect(self._conninfo, **self._connection_options())

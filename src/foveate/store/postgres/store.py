@@ -85,6 +85,10 @@ class PostgresStore:
             with self._transaction(BEGIN_WRITE_SQL) as database:
                 database.execute("set_meta", {"name": META_COUNTER, "value": self.counter})
 
+    def limit_waits(self, seconds: float) -> None:
+        """Raise StoreError after this time if the server cannot be reached: a service must answer its callers."""
+        self._connections.limit_waits(seconds)
+
     # --- the protocol ------------------------------------------------------------------------------------------
 
     def projects(self) -> list[str]:

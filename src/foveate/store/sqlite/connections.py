@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 from weakref import WeakSet
 
@@ -203,6 +203,8 @@ class Connections:
         queries.refuse_schema_mismatch(version, self._schema_version, repr(self.path))
 
     def _connect(self) -> apsw.Connection:
+        if not self.is_in_memory:
+            create_private_file(self.path)
         connection = apsw.Connection(self.path)
         connection.set_busy_handler(lock.BusyHandler(BUSY_TIMEOUT_MS))
         if not self.is_in_memory:
@@ -240,6 +242,12 @@ def _busy_timeout(connection: apsw.Connection, timeout_ms: int) -> Iterator[None
         yield
     finally:
         connection.set_busy_handler(lock.BusyHandler(BUSY_TIMEOUT_MS))
+
+
+def create_private_file(path: str) -> None:
+    """Create a file that only its owner can read, unless it exists. SQLite gives the files next to it the same mode."""
+    with suppress(OSError):  # SQLite reports why it cannot be created
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 def copy_database(source: apsw.Connection, target: apsw.Connection) -> None:

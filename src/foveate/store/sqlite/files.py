@@ -23,13 +23,19 @@ from foveate.store.copy import CopyableStore, Tables, copy_tables, has_no_conten
 from foveate.store.protocol import NOT_EMPTY_MESSAGE
 from foveate.store.sql.queries import SchemaStatus, compute_schema_status
 from foveate.store.sqlite import lock
-from foveate.store.sqlite.connections import APPLICATION_ID, BUSY_TIMEOUT_MS, copy_database, translate_errors
+from foveate.store.sqlite.connections import (
+    APPLICATION_ID,
+    BUSY_TIMEOUT_MS,
+    copy_database,
+    create_private_file,
+    translate_errors,
+)
 from foveate.store.sqlite.store import SQLiteStore
 
 WAL_SUFFIXES = ("-wal", "-shm")
 
-_SIDE_FILE_SUFFIX = re.compile(r"(?:\.[0-9a-f]{8}\.(?:restoring|part|replaced)|\.replaced(?:-\d+)?)$")
-"""Endings of the files that a restore keeps, and of those that it leaves if it is killed."""
+_SIDE_FILE_SUFFIX = re.compile(r"(?:\.[0-9a-f]{8}\.(?:restoring|part|replaced)|\.replaced(?:-\d+)?|\.damaged)$")
+"""Endings of the files that a restore or a repair keeps, and of those that a restore leaves if it is killed."""
 
 
 def read_schema_status(path: str | Path) -> SchemaStatus:
@@ -39,7 +45,7 @@ def read_schema_status(path: str | Path) -> SchemaStatus:
 
 
 def side_files(path: str | Path) -> list[Path]:
-    """Return the files next to a store that restores kept, or left when they were killed. `forget` does not change them."""
+    """Return the files next to a store that restores and repairs kept, or left. `forget` does not change them."""
     path = Path(os.path.realpath(path))
     return sorted(file for file in path.parent.glob(f"{glob.escape(path.name)}.*") if _SIDE_FILE_SUFFIX.search(file.name))
 
@@ -140,6 +146,7 @@ def _stage(file: str | Path, staged: Path) -> None:
             raise StoreError(
                 f"{str(file)!r} contains {foreign[0][0]!r}, a trigger or view that no foveate wrote. Choose another backup."
             )
+        create_private_file(str(staged))
         with translate_errors(str(file)), closing(apsw.Connection(str(staged))) as copied:
             copy_database(connection, copied)
     with closing(SQLiteStore(staged)) as store:

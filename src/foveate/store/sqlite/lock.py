@@ -59,7 +59,7 @@ def wait_in_queue(path: str, timeout_ms: int) -> Iterator[None]:
     if flock is not None:
         with suppress(OSError):
             # O_NOFOLLOW: in a folder that others can write to, the name may be a link to another file.
-            queue_file = os.open(path + QUEUE_FILE_SUFFIX, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+            queue_file = os.open(path + QUEUE_FILE_SUFFIX, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         if queue_file >= 0:
             _wait_for_head(queue_file, BusyHandler(min(timeout_ms, MAX_QUEUE_MS)))

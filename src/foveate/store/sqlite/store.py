@@ -34,6 +34,7 @@ from foveate.store.sqlite.connections import (
     Connections,
     SQLiteDatabase,
     copy_database,
+    create_private_file,
     translate_errors,
 )
 from foveate.store.sqlite.salvage import salvage_tables
@@ -172,6 +173,7 @@ class SQLiteStore:
             raise StoreError(f"{str(target)!r} exists already. Choose another name for the backup.")
         # A random name, because another process may make the same backup at this moment.
         part = target.with_name(f"{target.name}.{os.urandom(4).hex()}.part")
+        create_private_file(str(part))
         try:
             with translate_errors(str(target)), self._connections.memory_lock(), closing(apsw.Connection(str(part))) as copy:
                 copy_database(self._connections.current(), copy)

@@ -92,6 +92,10 @@ def hook(host: str, event: dict[str, Any], caller: WritesAndComputes) -> Respons
 # --- health and metrics --------------------------------------------------------------------------------------------
 
 
+READY_TIMEOUT_S = 1.5
+"""How long a readiness check waits for the store. Load balancers give up after a few seconds."""
+
+
 @health_router.get("/healthz")
 async def healthz() -> Response:
     """Report that the process is running."""
@@ -104,7 +108,13 @@ async def readyz(request: Request, full: bool = False) -> Response:
     state, principal = request.app.state, request.scope["principal"]
     if state.stopping.is_set():
         raise StoreError("The service is stopping.")
-    revision = await anyio.to_thread.run_sync(_revision, state.engine, limiter=state.extra_threads)
+    revision = None
+    with anyio.move_on_after(READY_TIMEOUT_S):
+        revision = await anyio.to_thread.run_sync(
+            _revision, state.engine, limiter=state.extra_threads, abandon_on_cancel=True
+        )
+    if revision is None:
+        raise StoreError(f"The store did not answer within {READY_TIMEOUT_S} seconds. Try again.")
     document = {"ok": True, "revision": revision}
     if full:
         require_scope(principal, "admin")
