@@ -363,14 +363,19 @@ def calibration_table(name: str, questions: Sequence[Asked], model: Model) -> Ta
 
 
 def pass_table(title: str, sets: Mapping[str, Sequence[Asked]], models: Mapping[str, Model]) -> Table:
-    """Return the shares of questions whose `answerable` is at least each threshold."""
+    """Return the shares of questions whose `answerable` is at least each threshold.
+
+    The last column is the area under the ROC curve: the share of pairs in which the own question has the higher value.
+    """
     rows = []
     for name, questions in sets.items():
-        for kind in KINDS:
-            values = np.array([answerable(each, models[name]) for each in questions if each.kind == kind])
-            shares = [f"{(values >= threshold).mean():.1%}" if len(values) else "" for threshold in THRESHOLDS]
-            rows.append([name, kind, f"{len(values):,}", *shares])
-    return Table(title, ["", "questions", "", *(f">= {threshold:g}" for threshold in THRESHOLDS)], rows, left_aligned=2)
+        values = {kind: np.array([answerable(one, models[name]) for one in questions if one.kind == kind]) for kind in KINDS}
+        for kind, found in values.items():
+            shares = [f"{(found >= threshold).mean():.1%}" for threshold in THRESHOLDS]
+            area = "" if kind == "own" else f"{(values['own'][:, None] > found).mean():.3f}"
+            rows.append([name, kind, f"{len(found):,}", *shares, area])
+    headers = ["", "questions", "", *(f">= {threshold:g}" for threshold in THRESHOLDS), "AUC"]
+    return Table(title, headers, rows, left_aligned=2)
 
 
 def tables(sets: Mapping[str, Sequence[Asked]], fitted: Model) -> Iterator[Table]:

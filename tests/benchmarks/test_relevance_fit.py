@@ -20,7 +20,7 @@ TRUE = {
     "answerable": {"intercept": -9.0, "strength": 0.5, "coverage": 4.0, "terms": 1.5},
     "evidence": {"intercept": -8.0, "strength": 1.0, "best_strength": -0.6},
 }
-"""With an evidence.strength of 1, a single piece of evidence is drawn by a softmax over strengths. So evidence must be rare."""
+"""With an evidence.strength of 1, a single piece of evidence is drawn by a softmax over strengths. So it must be rare."""
 CANDIDATES = 40
 BY_HAND = -2.0
 
