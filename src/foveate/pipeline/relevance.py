@@ -41,7 +41,7 @@ MIN_REACH, MIN_ITEM_TOKENS = 40, 10
 DIGITS = 6
 """Digits of a relevance. They are fewer than a machine has, so that candidates have the same order on every machine."""
 
-_ASKS_ASSISTANT = re.compile(r"\b(?:you|your|we|our)\b", re.IGNORECASE)
+_SAYS_YOU = re.compile(r"\b(?:you|your|we|our)\b", re.IGNORECASE)
 
 Model = Mapping[str, Mapping[str, float]]
 
@@ -58,11 +58,11 @@ def estimate(candidates: Sequence[Candidate], signals: Signals, query: str) -> l
     if not estimated:
         return list(candidates)
     keywords = frozenset(signals.keywords)
-    asks_assistant = bool(_ASKS_ASSISTANT.search(query))
-    inputs = {id(each): match_features(each, keywords, asks_assistant=asks_assistant) for each in estimated}
+    to_assistant = asks_assistant(query)
+    inputs = {id(each): match_features(each, keywords, asks_assistant=to_assistant) for each in estimated}
     strengths = {key: _sum("strength", values) for key, values in inputs.items()}
     best = max(strengths.values())
-    coverage = max(map(_coverage, estimated))
+    coverage = max(map(coverage_of, estimated))
     answerable = _sigmoid(
         _sum("answerable", {"intercept": 1, "strength": best, "coverage": coverage, "terms": log1p(len(signals.terms))})
     )
@@ -121,6 +121,17 @@ def match_features(candidate: Candidate, keywords: frozenset[str], *, asks_assis
     return {name: value for name, value in values.items() if value}
 
 
+def coverage_of(candidate: Candidate) -> float:
+    """Return how much of the request a record covers, by its words or by its vector."""
+    by_vector = candidate.features.get("vector", 0.0) - SIMILARITY_OF_UNRELATED
+    return max(candidate.features.get("coverage", 0.0), by_vector / (SIMILARITY_OF_SAME - SIMILARITY_OF_UNRELATED))
+
+
+def asks_assistant(query: str) -> bool:
+    """Return whether a question asks for what was said to the user: it says "you" or "we"."""
+    return bool(_SAYS_YOU.search(query))
+
+
 def contributions(features: Mapping[str, float]) -> dict[str, float]:
     """Return what each feature adds to the strength of a record."""
     weights = model()["strength"]
@@ -152,12 +163,6 @@ def _said_by_named(record: Record, keywords: frozenset[str]) -> float:
     name = str(record.data.get("name", "")) if record.kind == "event" else ""
     words = analysis.words(name or (head if colon else ""))
     return 1.0 if words and keywords.issuperset(words) else 0.0
-
-
-def _coverage(candidate: Candidate) -> float:
-    """Return how much of the request a record covers, by its words or by its vector."""
-    by_vector = candidate.features.get("vector", 0.0) - SIMILARITY_OF_UNRELATED
-    return max(candidate.features.get("coverage", 0.0), by_vector / (SIMILARITY_OF_SAME - SIMILARITY_OF_UNRELATED))
 
 
 def _tokens(record: Record) -> int:
