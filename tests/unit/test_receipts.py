@@ -469,6 +469,16 @@ def test_a_receipt_of_version_0_1_is_read_under_the_old_names_of_reasons(engine:
     assert from_json(document) == receipt
 
 
+def test_a_validation_names_the_best_relevance_of_an_empty_slot(engine: foveate.Engine) -> None:
+    for n in range(2):
+        engine.add("fact", f"The deploy takes four minutes on host {'ab'[n]}")
+    strict = {"slots": {"facts": {"min_relevance": 0.99, "fill": "none"}}}
+    context = engine.context("How long does the deploy take?", overrides=strict)
+    best = max(omission.candidate.features["relevance"] for omission in context.left_out)
+    expected = f"the best of 2 for 'facts' has {best:.2g}, and slots.facts.min_relevance is 0.99"
+    assert f"Nothing was relevant enough: {expected}." in engine.receipts.validate(context).suggestions
+
+
 def test_receipts_are_kept_in_the_store(tmp_path: Path) -> None:
     with testing.engine(tmp_path, clock=clock, ids=counting_ids()) as engine:
         engine.add("fact", "The deploy takes four minutes")
