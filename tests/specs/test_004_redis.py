@@ -22,6 +22,9 @@ from worlds import open_engine
 NOTE = "Recent accuracy: 97%. Brier: 0.019. Slightly underconfident — trust your analysis."
 SEARCHED = ("decisions", "facts", "procedures", "episodes")
 
+RULES = ("identity", "censors")
+"""Sections that are shown in full, D22."""
+
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[foveate.Engine]:
@@ -102,7 +105,7 @@ def test_full_text_search_finds_three_more_for_the_same_tokens(context: Context)
 def test_it_is_well_under_1800_tokens(context: Context) -> None:
     """004-101: a quarter of the document's tokens, with 4 of its ten records."""
     assert 300 <= context.tokens == tokens.count_messages(context.messages()) <= 1800
-    assert not any(item.level == "full" for item in context.items)
+    assert not any(item.level == "full" for item in context.items if item.section not in RULES)
 
 
 # --- how they read -------------------------------------------------------------------------------------------------
@@ -149,7 +152,7 @@ def test_all_ten_records_take_less_than_1800_tokens(printed: Context) -> None:
     """004-101"""
     assert found_texts(printed) == WANTED
     assert printed.tokens <= 1800
-    assert {item.level for item in printed.items} == {"summary"}
+    assert {item.level for item in printed.items if item.section not in RULES} == {"summary"}
 
 
 def test_a_replay_gives_the_same_bytes_frame_and_focus_included(engine: foveate.Engine) -> None:

@@ -326,7 +326,8 @@ def test_why_takes_a_score_apart(asked: dict[str, str]) -> None:
     assert "kept in 'facts'" in shown
     found = document("why", asked["fact"], "--context", asked["context"])
     assert found["score"] == pytest.approx(sum(found["score_parts"].values()), abs=1e-5)
-    rows = {line.split()[0]: line.split() for line in shown.splitlines()[3:]}
+    table = shown.split("\n\n")[1]
+    rows = {line.split()[0]: line.split() for line in table.splitlines()[1:]}
     whole, parts = rows.pop("score"), {name: part for name, part in found["score_parts"].items() if part}
     assert list(rows) == list(parts)
     assert whole == ["score", f"{found['score']:.3f}"]

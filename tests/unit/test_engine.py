@@ -246,9 +246,10 @@ def test_a_slot_that_asks_for_less_does_not_shorten_a_rule(engine: foveate.Engin
     context = engine.context("database", overrides={"slots": micro})
     assert {item.section: item.level for item in context.items} == {"rules": "full", "facts": "micro"}
     assert rule in context.text
-    searched = {"slots": {"rules": {"source": "given", "keep": False, "share": 1}}}
-    context = engine.context("database", extra={"rules": {"kind": "censor", "text": rule}}, budget=100, overrides=searched)
-    lost = next(lost for lost in context.left_out if lost.section == "rules")
+    more = {"slots": {"more_rules": {"source": "given", "share": 1}}}
+    extra = {"more_rules": {"kind": "censor", "text": f"{rule} Nor the queue."}}
+    context = engine.context("database", extra=extra, budget=450, overrides=more)
+    lost = next(lost for lost in context.left_out if lost.section == "more_rules")
     assert (lost.kind, lost.reason) == ("censor", "budget")
 
 

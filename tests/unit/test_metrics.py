@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from math import prod
 from pathlib import Path
 
 import pytest
@@ -145,16 +146,16 @@ def test_a_metric_has_a_verdict_once_it_was_measured_ten_times(engine: foveate.E
     assert engine.store.stats().metrics["budget_utilisation"].holds is False
 
 
-def test_relevance_is_the_mean_of_what_was_found_for_the_question(engine: foveate.Engine) -> None:
+def test_context_relevance_is_the_probability_that_one_item_is_evidence(engine: foveate.Engine) -> None:
     """004-135: rules are there for every question and do not count."""
     contexts = [engine.context(ASK, frame="none", now=NOW + n) for n in range(10)]
     context = contexts[0]
     found = [item.candidate for item in context.items if item.candidate.source != "always"]
     assert len(found) < len(context.items)
-    mean = sum(candidate.features["relevance"] for candidate in found) / len(found)
+    none_is = prod(1 - candidate.features["relevance"] for candidate in found)
     metric = engine.store.stats().metrics["context_relevance"]
-    assert metric.value == pytest.approx(mean, abs=1e-4)
-    assert metric.holds is (mean > 0.6)
+    assert metric.value == pytest.approx(1 - none_is, abs=1e-4)
+    assert metric.holds is (1 - none_is > 0.6)
 
 
 def test_what_no_search_found_does_not_count_as_relevant(engine: foveate.Engine) -> None:
@@ -166,8 +167,8 @@ def test_what_no_search_found_does_not_count_as_relevant(engine: foveate.Engine)
     assert {"frame", "working", "facts"} <= sections
     found = [item.relevance for item in context.items if item.section == "facts"]
     (summary,) = engine.receipts.list()
-    assert summary.relevance == pytest.approx(sum(found) / len(found), abs=1e-6)
-    assert summary.relevance < sum(item.relevance for item in context.items) / len(context.items)
+    assert summary.relevance == pytest.approx(1 - prod(1 - relevance for relevance in found), abs=1e-6)
+    assert summary.relevance < 1
 
 
 def test_utilisation_holds_between_a_half_and_nine_tenths(engine: foveate.Engine) -> None:

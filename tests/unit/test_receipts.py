@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from math import prod
 from pathlib import Path
 
 import pytest
@@ -106,7 +107,7 @@ def test_a_line_says_what_the_receipt_says(engine: foveate.Engine) -> None:
         "ms": receipt.ms,
         "text_hash": receipt.text_hash,
         "prefix": {"hash": context.prefix.hash, "tokens": context.prefix.tokens},
-        "relevance": pytest.approx(sum(found) / len(found), abs=1e-6),
+        "relevance": pytest.approx(1 - prod(1 - relevance for relevance in found), abs=1e-6),
         "precision": 0.5,
         "notes": {"turns": 2, "refresh": "topic", "used": 1, "marks": {"wrong": 1}},
         "warnings": 0,

@@ -19,7 +19,7 @@ DEADLINE_S = 2.0
 """Time that a slow source gets unless it sets its own: an agent waits for its prompt."""
 
 TOKENS_PER_ITEM = 15
-MIN_LIMIT, MAX_LIMIT = 20, 400
+MIN_LIMIT, MAX_LIMIT = 40, 400
 """A slot without a limit asks for as many candidates as its room could hold micro lines, within these bounds."""
 
 
