@@ -19,9 +19,12 @@ from foveate.records.kinds import kind_of
 from foveate.records.lifecycle import awaits_successor, invalidity
 from foveate.types import LEVELS, TRUST, Candidate, Filters, Item, LeftOut, Level, Profile, Slot
 
-MIN_ANSWERABLE = 0.18
-"""Probability that the store answers the request from which on `fill = "related"` fills the room. Below it are seven in ten
-requests that nothing in a store answers, and one in forty of those that something answers (decision 047)."""
+MIN_ANSWERABLE = 0.11
+"""Probability that the store answers the request from which on `fill = "related"` fills the room. Below it are two in three
+requests that nothing in a store answers, and one in fifty of those that something answers (decision 047)."""
+
+SHARE_OF_BEST = 0.2
+"""Share of the relevance of the best record of a slot from which on another one counts as relevant, too."""
 
 PRICE_EXPONENT = 0.75
 """Power of the tokens by which a value is divided. Below 1, because a longer text is also more likely to be evidence than
@@ -102,11 +105,14 @@ def _reject(candidate: Candidate, slot: Slot, filters: Filters, now: int | None)
 
 def _above_floors(candidates: Sequence[Candidate], slots: Mapping[str, Slot], left_out: list[LeftOut]) -> list[Candidate]:
     """Return the candidates that are relevant enough for their slot, and add the others to `left_out`."""
+    best: defaultdict[str, float] = defaultdict(float)
+    for candidate in candidates:
+        best[candidate.slot] = max(best[candidate.slot], candidate.features.get("relevance", 0.0))
     answered = any(candidate.features.get("answerable", 0.0) >= MIN_ANSWERABLE for candidate in candidates)
     above = []
     for candidate in candidates:
         slot = slots[candidate.slot]
-        if _is_relevant(candidate, slot) or slot.fill == "all" or (answered and slot.fill == "related"):
+        if _is_relevant(candidate, slot, best[slot.name]) or slot.fill == "all" or (answered and slot.fill == "related"):
             above.append(candidate)
         else:
             missing = round(slot.min_relevance - candidate.features.get("relevance", 0.0), 6)
@@ -114,9 +120,11 @@ def _above_floors(candidates: Sequence[Candidate], slots: Mapping[str, Slot], le
     return above
 
 
-def _is_relevant(candidate: Candidate, slot: Slot) -> bool:
+def _is_relevant(candidate: Candidate, slot: Slot, best: float) -> bool:
+    # Where one record is relevant, so are others that are nearly as relevant: several decisions may answer one question.
+    floor = min(slot.min_relevance, SHARE_OF_BEST * best) if best >= slot.min_relevance else slot.min_relevance
     # What a dependency of the task handed on is relevant by that.
-    return bool(candidate.inherited_from) or candidate.features.get("relevance", 0.0) >= slot.min_relevance
+    return bool(candidate.inherited_from) or candidate.features.get("relevance", 0.0) >= floor
 
 
 def _selection_key(candidate: Candidate, slot: Slot, weight: float) -> tuple[bool, bool, float, bool, bool, float, float]:

@@ -85,11 +85,12 @@ def plan_query(
         return QueryPlan((), 0.0)
     # A rare synonym must not count more than the word that it stands for.
     idfs |= {term: min(idfs[term], idfs.get(how.query_term, idfs[term])) for term, how in expansions.items() if term in idfs}
-    known = [idfs[term] for term in terms if term in idfs] or list(idfs.values())
+    rarest = idf({"": 0}, docs)[""]
+    known = [idfs[term] for term in terms if term in idfs and not has_date_or_quantity([term])]
     # A term that the store has never seen may be the point of the query, or chatter. So it gets the mean: with its own idf,
     # which would be the highest, it would push every hit below the threshold.
-    mean = sum(known) / len(known)
-    term_scores = {term: weight * idfs.get(term, mean) for term, weight in terms.items()}
+    mean = sum(known) / len(known) if known else rarest
+    scores = sorted((weight * idfs.get(term, mean) for term, weight in terms.items()), reverse=True)
     field_terms = [
         FieldTerm(term, field, weight, BM25_B_BY_FIELD[field], frequency)
         for term in idfs
@@ -98,6 +99,9 @@ def plan_query(
     ]
     field_terms.sort(key=lambda item: (-item.weight / item.doc_frequency, item.key))
     # No record shares all words of a long query. Its most significant ones say what it is about.
-    max_score = sum(sorted(term_scores.values(), reverse=True)[: analysis.MAX_SIGNIFICANT_TERMS])
-    term_scores |= {term: weights[term] * idfs[term] for term in expansions if term in idfs}
-    return QueryPlan(tuple(field_terms), max_score, term_scores, expansions)
+    return QueryPlan(
+        tuple(field_terms),
+        sum(scores[: analysis.MAX_SIGNIFICANT_TERMS]),
+        {term: weight * idfs.get(term, rarest) for term, weight in weights.items() if term in idfs or term in terms},
+        expansions,
+    )
