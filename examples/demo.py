@@ -11,8 +11,7 @@ from pathlib import Path
 
 import foveate
 from foveate import clock
-from foveate.cli.receipt_text import summarize_budget
-from foveate.cli.render import print_lines, width
+from foveate.types import Budget
 
 sys.path.insert(0, str(Path(__file__).parent))
 from team import world
@@ -33,10 +32,18 @@ def main() -> None:
         context = engine.context(QUESTION, profile="assistant", budget=BUDGET, extra=given)
         print(f"$ foveate context {QUESTION!r} --profile assistant --budget {BUDGET}\n")
         print(context.text)
-        print_lines(summarize_budget(engine.receipts.get(context), context.counter, width()))
+        print_budget(context.budget)
         print("\nLeft out, for example:")
         for id in three(context, known):
             print(f"- {engine.get(id).micro}\n  {engine.why(id, context)}")
+
+
+def print_budget(budget: Budget) -> None:
+    """Print the tokens that each slot used."""
+    print(f"{budget.total} tokens: {budget.used} used, {budget.free} free")
+    for slot in budget.slots:
+        if slot.items:
+            print(f"  {slot.name}: {slot.used} of {slot.granted} tokens")
 
 
 def three(context: foveate.Context, known: list[str]) -> list[str]:
