@@ -101,7 +101,6 @@ SLOT = {
     "times": "Multiplies the `tokens` or `share` that a lower layer set.",
     "share": "Part of the tokens that fixed slots and the reserve leave, in proportion to the other shares.",
     "max_items": "Maximum number of items.",
-    "min_relevance": "Minimum score of an item, however many tokens are left.",
     "keep": "Filled first and never evicted.",
     "stable": "Depends on scope and profile only, and comes before everything that depends on the question.",
     "role": "Message that contains it: `system` (the default of a stable slot) or `user`.",
@@ -376,7 +375,8 @@ def slot_row(slot: Slot) -> tuple[str, ...]:
     room = f"{slot.tokens} tokens" if slot.tokens is not None else f"share {slot.share:g}"
     length = slot.level if slot.level == slot.max_level else f"{slot.level} to {slot.max_level}"
     limits = [f"{slot.max_items} items"] if slot.max_items is not None else []
-    limits += [f"score {slot.min_relevance:g}"] if slot.min_relevance else []
+    limits += [f"relevance {slot.min_relevance:g}"] if slot.min_relevance else []
+    limits += [f"fill {slot.fill}"] if slot.fill != "none" else []
     marks = [name for name in ("keep", "stable", "pinned_only") if getattr(slot, name)]
     asks = ", ".join(map(code, slot.sources))
     cells = (slot.heading, asks, ", ".join(slot.kinds), room, length, ", ".join(limits), ", ".join(marks))
