@@ -18,6 +18,9 @@ with requires_extra("agent-framework"):
     from agent_framework import ChatContext, ChatMiddleware, ContextProvider, Message
 
 SOURCE_ID = "foveate"
+UNNAMED = "UnnamedAgent"
+"""The name that the framework gives to the messages of an agent without one."""
+
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "tool": "tool"}
 
 
@@ -72,7 +75,8 @@ def _convert_messages(messages: Sequence[Message]) -> list[ConversationMessage]:
     calls = {content.call_id: content for content in contents if content.type == "function_call"}
     converted = []
     for message in messages:
-        role, name = _ROLES.get(message.role, "system"), message.author_name or ""
+        role = _ROLES.get(message.role, "system")
+        name = message.author_name if message.author_name and message.author_name != UNNAMED else ""
         at = message_time(message.additional_properties)
         if message.text.strip():
             converted.append(ConversationMessage(role=role, text=message.text, name=name, at=at))

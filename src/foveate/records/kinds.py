@@ -201,7 +201,7 @@ KINDS: dict[str, Kind] = {
         ),
         Kind(
             "event",
-            "Recent Activity",
+            "Earlier Activity",
             render_events.event,
             {"type": Field(str)},
             partition="events",

@@ -46,6 +46,9 @@ MAX_ATTEMPTS = 4
 OUTDATED_HEADING = "No longer holds"
 
 
+MAX_OWN_RECORDS = 1_000
+"""Latest records of a session that are not sent to it. A window holds fewer."""
+
 PASSAGE_MARK = ":"
 """Between the two hashes of a delivered passage."""
 
@@ -102,7 +105,7 @@ def deliver(
     """
     scope = replace(engine.scope, session=window or session)
     limits = _Limits(MAX_TOKENS, max_chars, tokens.counter(engine.store.data.rules.counter).name)
-    options: ContextOptions = {"profile": PROFILE, "session": session, "filters": _exclude_own_episodes(engine, session)}
+    options: ContextOptions = {"profile": PROFILE, "session": session, "filters": _exclude_own_session(engine, session)}
     if budget is not None:
         options["budget"] = budget
     context = _compute_fitting(engine, query, limits, options)
@@ -189,10 +192,10 @@ def _text(context: Context, query: str | None) -> str:
     return context.stable if query is None else context.text
 
 
-def _exclude_own_episodes(engine: Engine, session: str) -> Filters:
-    """Exclude the session's episodes: the summary of a window is in the window."""
+def _exclude_own_session(engine: Engine, session: str) -> Filters:
+    """Exclude what the window shows anyway: the latest events of the session, the prompt among them, and its summaries."""
     with engine.store.data.project_reader(replace(engine.scope, session=session)) as reader:
-        own = reader.recent(["episode"], NO_LIMIT, NO_FILTERS, session=session)
+        own = reader.recent(["episode", "event"], MAX_OWN_RECORDS, NO_FILTERS, session=session)
     return Filters(exclude=tuple(record.id for record in own))
 
 

@@ -20,6 +20,10 @@ BM25_B_BY_FIELD = (0.75, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 text is normalized by its length."""
 
 
+MIN_COVERAGE_DOCS = 100
+"""Records that a store counts as having when coverage is measured: in a store of three, no word that occurs is rare."""
+
+
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
     """The posting lists to read, those with the highest weight for their length first, and the score of relevance 1."""
@@ -85,11 +89,10 @@ def plan_query(
         return QueryPlan((), 0.0)
     # A rare synonym must not count more than the word that it stands for.
     idfs |= {term: min(idfs[term], idfs.get(how.query_term, idfs[term])) for term, how in expansions.items() if term in idfs}
-    rarest = idf({"": 0}, docs)[""]
     known = [idfs[term] for term in terms if term in idfs and not has_date_or_quantity([term])]
     # A term that the store has never seen may be the point of the query, or chatter. So it gets the mean: with its own idf,
     # which would be the highest, it would push every hit below the threshold.
-    mean = sum(known) / len(known) if known else rarest
+    mean = sum(known) / len(known) if known else idf({"": 0}, docs)[""]
     scores = sorted((weight * idfs.get(term, mean) for term, weight in terms.items()), reverse=True)
     field_terms = [
         FieldTerm(term, field, weight, BM25_B_BY_FIELD[field], frequency)
@@ -99,9 +102,11 @@ def plan_query(
     ]
     field_terms.sort(key=lambda item: (-item.weight / item.doc_frequency, item.key))
     # No record shares all words of a long query. Its most significant ones say what it is about.
+    covered = idf({term: max(frequencies.get(term, {0: 0}).values()) for term in weights}, max(docs, MIN_COVERAGE_DOCS))
+    covered |= {term: min(covered[term], covered[how.query_term]) for term, how in expansions.items()}
     return QueryPlan(
         tuple(field_terms),
         sum(scores[: analysis.MAX_SIGNIFICANT_TERMS]),
-        {term: weight * idfs.get(term, rarest) for term, weight in weights.items() if term in idfs or term in terms},
+        {term: weight * covered[term] for term, weight in weights.items()},
         expansions,
     )
