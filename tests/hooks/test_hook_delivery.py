@@ -96,7 +96,7 @@ def test_a_newer_statement_that_replaces_nothing_withdraws_nothing() -> None:
 def test_what_is_edited_is_told_again_even_where_nobody_asks_for_it() -> None:
     with open_engine() as engine:
         ids = known(engine)
-        deliver(engine, "Which port has Redis?", session="s")
+        assert ids["gotcha"] in deliver(engine, "When is Redis flushed?", session="s").added
         engine.edit(ids["gotcha"], text="Redis is flushed at noon")
         found = deliver(engine, "Something else entirely, about invoices", session="s")
         assert found.changed == (ids["gotcha"],)
@@ -147,9 +147,29 @@ def test_a_longer_line_replaces_a_shorter_one_and_a_shorter_one_is_not_sent_agai
             return found.added, found.changed, found.context.items[0].level
 
         assert send(60, "short first") == ((id,), (), "micro")
-        assert send(800, "short first") == ((), (id,), "summary")
+        assert send(800, "short first") == ((), (id,), "passage")
         assert send(60, "short first") == ((), (), "micro")
-        assert send(800, "short first") == ((), (), "summary")
+        assert send(800, "short first") == ((), (), "passage")
+
+
+def test_another_passage_of_the_same_record_is_sent_and_the_same_one_is_not() -> None:
+    text = "Redis runs on port 6380. {} The cache is restarted by the on-call engineer on the first Monday. {}"
+    filler = " ".join(f"Region {n} has a shard of its own, with carts and sessions of its customers." for n in range(12))
+    with open_engine() as engine:
+        id = engine.add("decision", text.format(filler, filler)).record.id
+        first = deliver(engine, "Which port does Redis run on?", session="s")
+        assert (first.added, "port 6380" in first.text, "first Monday" in first.text) == ((id,), True, False)
+        assert not deliver(engine, "Which port does Redis run on?", session="s")
+        second = deliver(engine, "Which on-call engineer restarts the cache on Monday?", session="s")
+        assert (second.changed, "first Monday" in second.text) == ((id,), True)
+
+
+def test_the_messages_of_the_window_are_not_sent_back_to_it() -> None:
+    with open_engine() as engine:
+        engine.remember("Which port has our staging Redis?", session="s")
+        assert not deliver(engine, "Which port has our staging Redis?", session="s").text
+        engine.remember("Our staging Redis has port 6390", session="other")
+        assert "6390" in deliver(engine, "Which port has our staging Redis?", session="s").text
 
 
 def test_a_retired_rule_is_withdrawn_and_no_other_is_repeated() -> None:
