@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from importlib.resources import files
@@ -43,6 +43,8 @@ DIGITS = 6
 
 _SAYS_YOU = re.compile(r"\b(?:you|your|we|our)\b", re.IGNORECASE)
 
+_ONLY_A_QUESTION = re.compile(r"[^.!?\n]*\?\s*\Z")
+
 Model = Mapping[str, Mapping[str, float]]
 
 
@@ -52,8 +54,15 @@ def model() -> Model:
     return tomllib.loads((files("foveate.pipeline") / "relevance.toml").read_text("utf-8"))
 
 
-def estimate(candidates: Sequence[Candidate], signals: Signals, query: str) -> list[Candidate]:
-    """Return the candidates, those of a search with the features `relevance`, `strength` and `answerable`."""
+def estimate(
+    candidates: Sequence[Candidate], signals: Signals, query: str, excluded: Collection[str] = ()
+) -> list[Candidate]:
+    """Return the candidates, those of a search with the features `relevance`, `strength` and `answerable`.
+
+    Records that the request excludes do not compete with the others. Messages that only repeat the request are no candidates:
+    somebody asked the same in another session.
+    """
+    candidates = [each for each in candidates if not (each.record.kind == "event" and _is_same(each.record.text, query))]
     estimated = [candidate for candidate in candidates if is_estimated(candidate)]
     if not estimated:
         return list(candidates)
@@ -61,12 +70,13 @@ def estimate(candidates: Sequence[Candidate], signals: Signals, query: str) -> l
     to_assistant = asks_assistant(query)
     inputs = {id(each): match_features(each, keywords, asks_assistant=to_assistant) for each in estimated}
     strengths = {key: _sum("strength", values) for key, values in inputs.items()}
-    best = max(strengths.values())
-    coverage = max(map(coverage_of, estimated))
+    competing = [each for each in estimated if each.record.id not in excluded] or estimated
+    best = max(strengths[id(each)] for each in competing)
+    coverage = max(map(coverage_of, competing))
     answerable = _sigmoid(
         _sum("answerable", {"intercept": 1, "strength": best, "coverage": coverage, "terms": log1p(len(signals.terms))})
     )
-    pool = max(MIN_POOL, len({each.record.id for each in estimated}))
+    pool = max(MIN_POOL, len({each.record.id for each in competing}))
     offset = log(pool / model()["evidence"]["pool"])
     return [
         replace(candidate, features=_with_relevance(candidate, inputs[key], strengths[key], best, answerable, offset))
@@ -118,6 +128,8 @@ def match_features(candidate: Candidate, keywords: frozenset[str], *, asks_assis
         values["curated"] = 1.0
     elif role_of(record) == "assistant":
         values["assistant_asked" if asks_assistant else "assistant"] = 1.0
+    if record.kind == "event" and _ONLY_A_QUESTION.match(record.text):
+        values["question"] = 1.0
     return {name: value for name, value in values.items() if value}
 
 
@@ -167,6 +179,10 @@ def _said_by_named(record: Record, keywords: frozenset[str]) -> float:
 
 def _tokens(record: Record) -> int:
     return record.tokens["full"] if record.tokens else len(record.text) // 4
+
+
+def _is_same(text: str, query: str) -> bool:
+    return len(text) < 2 * len(query) + 2 and text.split() == query.split()
 
 
 def _sum(step: str, values: Mapping[str, float]) -> float:

@@ -110,7 +110,7 @@ class Pipeline:
         context = SourceContext(request, signals, profile, reader, self.root, code.snapshot, code.unavailable, code.folder)
         gathered = gather(self.sources, context, count_pools=self.count_pools)
         _raise_if_required(profile, gathered)
-        found = with_conflicts(estimate(gathered.candidates, signals, request.query), reader)
+        found = with_conflicts(estimate(gathered.candidates, signals, request.query, request.filters.exclude), reader)
         found = with_passages(within_reach(found, profile), profile, signals)
         candidates = score(found, profile, signals, request.now, self.thresholds)
         tag = fence.tag_of(reader.secret, request.scope.session)
