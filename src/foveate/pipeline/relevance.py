@@ -59,8 +59,8 @@ def estimate(
 ) -> list[Candidate]:
     """Return the candidates, those of a search with the features `relevance`, `strength` and `answerable`.
 
-    Records that the request excludes do not compete with the others. Messages that only repeat the request are no candidates:
-    somebody asked the same in another session.
+    Records that the request excludes do not compete with the others. Messages that only repeat the request are no
+    candidates: somebody asked the same in another session.
     """
     candidates = [each for each in candidates if not (each.record.kind == "event" and _is_same(each.record.text, query))]
     estimated = [candidate for candidate in candidates if is_estimated(candidate)]

@@ -108,16 +108,21 @@ def _above_floors(candidates: Sequence[Candidate], slots: Mapping[str, Slot], le
     best: defaultdict[str, float] = defaultdict(float)
     for candidate in candidates:
         best[candidate.slot] = max(best[candidate.slot], candidate.features.get("relevance", 0.0))
-    answered = any(candidate.features.get("answerable", 0.0) >= MIN_ANSWERABLE for candidate in candidates)
+    answerable = max((candidate.features.get("answerable", 0.0) for candidate in candidates), default=0.0)
     above = []
     for candidate in candidates:
         slot = slots[candidate.slot]
-        if _is_relevant(candidate, slot, best[slot.name]) or slot.fill == "all" or (answered and slot.fill == "related"):
+        if _is_relevant(candidate, slot, best[slot.name]) or slot.fill == "all" or _is_filled(slot, answerable):
             above.append(candidate)
         else:
             missing = round(slot.min_relevance - candidate.features.get("relevance", 0.0), 6)
             left_out.append(LeftOut(candidate, "min_relevance", f"floor {slot.min_relevance:g}", needs_relevance=missing))
     return above
+
+
+def _is_filled(slot: Slot, answerable: float) -> bool:
+    """Return whether a slot with `fill = "related"` may show what is below its floor."""
+    return slot.fill == "related" and answerable >= max(MIN_ANSWERABLE, slot.min_relevance)
 
 
 def _is_relevant(candidate: Candidate, slot: Slot, best: float) -> bool:
