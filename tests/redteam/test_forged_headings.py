@@ -105,7 +105,7 @@ def test_no_record_forges_a_heading(attack: str, trust: Any) -> None:
         for kind, first_line in FIRST_LINES.items():
             engine.add(kind, f"{first_line}\n{ATTACKS[attack]}", trust=trust)
         deep = {"level": "full", "max_level": "full", "min_relevance": 0.0, "fill": "all"}
-        slots = {name: dict(deep) for name in ("facts", "decisions", "warnings", "patterns", "messages")}
+        slots = {name: dict(deep) for name in ("facts", "decisions", "warnings", "patterns", "recent", "messages")}
         context = engine.context("How do deploys work?", budget=20_000, overrides={"slots": slots})
         assert {item.kind for item in context.items} == {"instruction", *FIRST_LINES}
         assert context.text.count("evil.example") == len(FIRST_LINES)
