@@ -3,8 +3,8 @@
     python -m bench ablate locomo=PATH --only 'feature *' --budgets 1000,4000
 
 Most components are data of a profile, so overrides switch them off. A stage is a function; during its run a stand-in that
-does nothing replaces it, and the pipeline needs no switch for it. Every component is a whole run, which is stored and
-resumed like any other.
+does nothing replaces it, and the pipeline needs no switch for it. A feature of relevance is a coefficient of the model,
+so the stand-in returns the model without it. Every component is a whole run, which is stored and resumed like any other.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatch
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -30,10 +31,11 @@ from foveate.eval.rows import Run
 from foveate.eval.run import Progress, run
 from foveate.eval.systems.engine import FoveateSystem
 from foveate.eval.tables import Table
-from foveate.pipeline import profiles
+from foveate.pipeline import profiles, relevance
 from foveate.pipeline.request import DEFAULT_PROFILE
+from foveate.pipeline.selection import levels_of
 from foveate.records.kinds import kind_of
-from foveate.types import Profile
+from foveate.types import Candidate, Level, Profile
 
 BASELINE_NAME = "as it is"
 SIGNIFICANCE_LEVEL = 0.05
@@ -72,6 +74,14 @@ def _return_none(*_: Any) -> None:
     return None
 
 
+def _return_candidates(candidates: Sequence[Candidate], *_: Any) -> list[Candidate]:
+    return list(candidates)
+
+
+def _longest_level_of(candidate: Candidate, longest: Level) -> list[Level]:
+    return levels_of(candidate, longest)[:1]
+
+
 def _return_empty_tuple(*_: Any) -> tuple[()]:
     return ()
 
@@ -89,7 +99,8 @@ STAGES = (
     Component("stage words that ask", stage=("foveate.text.query_terms", "_question_word_weights", _return_empty_dict)),
     Component("stage quantities", stage=("foveate.text.quantities", "terms", _return_empty_tuple)),
     Component("stage near-duplicates", stage=("foveate.pipeline.duplicates", "are_near_duplicates", lambda a, b: False)),
-    Component("stage ladder", stage=("foveate.pipeline.selection", "levels_from", lambda level: (level,))),
+    Component("stage passages", stage=("foveate.pipeline.run", "with_passages", _return_candidates)),
+    Component("stage ladder", stage=("foveate.pipeline.selection", "levels_of", _longest_level_of)),
     Component("stage deepening", stage=("foveate.pipeline.selection", "_spend_rest", _return_none)),
     Component("stage room used up", stage=("foveate.pipeline.fill", "_spend_leftovers", _return_none)),
 )
@@ -110,7 +121,15 @@ def components(suite: Suite) -> list[Component]:
     of_profile += [Component(f"slot {name}", {"slots": {name: {"remove": True}}}) for name in removable]
     of_profile += _extra_source_components(profile)
     of_profile += [Component("related words", {"expansion_weight": 0})] if profile.expansion_weight else []
-    return [*of_profile, *STAGES, *(CODE_STAGES if suite.is_code else ())]
+    return [*of_profile, *_relevance_components(), *STAGES, *(CODE_STAGES if suite.is_code else ())]
+
+
+def _relevance_components() -> Iterator[Component]:
+    """Yield the features that decide how relevant a record is. Every profile has the same ones."""
+    model = relevance.model()
+    for name in model["strength"]:
+        without = {**model, "strength": {**model["strength"], name: 0.0}}
+        yield Component(f"relevance {name}", stage=("foveate.pipeline.relevance", "model", partial(dict, without)))
 
 
 def _extra_source_components(profile: Profile) -> Iterator[Component]:

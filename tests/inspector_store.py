@@ -310,7 +310,7 @@ def _contexts(seeding: Seeding) -> None:
 SAID = (
     "Where does the checkout keep its sessions?",
     "And for how long does Redis keep the checkout sessions?",
-    "Which mail does the stock report send at night?",
+    "Does PayPort need a password in Berlin?",
     "Go ahead and move the cart to Postgres",
     "What did the load test of payments and search say?",
 )
@@ -346,7 +346,7 @@ def _heard() -> Iterator[dict[str, Any]]:
         yield {"hook_event_name": "PostToolUse", **tool}
         yield {"hook_event_name": "Stop", "last_assistant_message": f"Done: {prompt.lower()}"}
         if n == 2:
-            yield {"hook_event_name": "PostCompact", "compact_summary": "We looked at sessions, Redis and the stock report."}
+            yield {"hook_event_name": "PostCompact", "compact_summary": "We looked at sessions, Redis and PayPort."}
             yield {"hook_event_name": "SessionStart", "source": "compact"}
 
 

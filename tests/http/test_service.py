@@ -25,7 +25,7 @@ from foveate.engine.store_tools import StoreTools
 from foveate.errors import Busy, Denied, Interrupted, StoreError
 from foveate.server.http import Settings, create_app
 
-QUERY = {"query": "Which database do we use?", "budget": 2000}
+QUERY = {"query": "What did we choose for storage?", "budget": 2000}
 
 
 def computed(client: TestClient, **more: object) -> dict:
@@ -62,7 +62,7 @@ def test_questions_about_a_context_are_answered_from_its_receipt(client: TestCli
 
 def test_what_changed_between_two_contexts(client: TestClient) -> None:
     one = computed(client)
-    client.post("/v1/records", json={"kind": "decision", "text": "The database is backed up every night"})
+    client.post("/v1/records", json={"kind": "decision", "text": "The storage is backed up every night"})
     other = computed(client)
     found = client.get(f"/v1/contexts/{one['id']}/diff/{other['id']}").json()
     assert [entry["slot"] for entry in found["added"]] == ["decisions"]
@@ -83,7 +83,7 @@ def test_the_same_bytes_have_the_same_tag_and_are_not_sent_again(client: TestCli
     at = first.headers["content-location"]
     again = client.get(at, headers={"If-None-Match": first.headers["etag"]})
     assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", first.headers["etag"])
-    client.post("/v1/records", json={"kind": "decision", "text": "The database is backed up every night"})
+    client.post("/v1/records", json={"kind": "decision", "text": "The storage is backed up every night"})
     assert client.post("/v1/contexts", json=QUERY).headers["etag"] != first.headers["etag"]
 
 
