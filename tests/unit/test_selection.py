@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from foveate.pipeline.duplicates import are_near_duplicates
-from foveate.pipeline.selection import MIN_ANSWERABLE, fit, levels_of, min_tokens, rank, value_per_token
+from foveate.pipeline.selection import MIN_ANSWERABLE, SHARE_OF_BEST, fit, levels_of, min_tokens, rank, value_per_token
 from foveate.records.fence import SharedCosts
 from foveate.records.make import sketch
 from foveate.types import NO_FILTERS, Candidate, Filters, LeftOut, Profile, Record, Scope, Slot
@@ -88,9 +88,31 @@ def test_a_relevance_on_the_floor_is_in() -> None:
 
 
 def test_below_the_floor_is_a_matter_of_relevance_and_not_of_the_score() -> None:
-    likely, unlikely = replace(candidate("x", 0.4), score=0.01), replace(candidate("y", 0.2), score=0.99)
+    likely, unlikely = replace(candidate("x", 0.4), score=0.01), replace(candidate("y", 0.05), score=0.99)
     ranking = rank([likely, unlikely], profile(slot(min_relevance=0.3)), NO_FILTERS)
-    assert (ids(ranking.by_slot["a"]), reasons(ranking.left_out)) == (["x"], {"y": ("min_relevance", "floor 0.3")})
+    assert (ids(ranking.by_slot["a"]), reasons(ranking.left_out)) == (["x"], {"y": ("min_relevance", "floor 0.08")})
+
+
+def test_a_fifth_of_the_best_relevance_is_enough_where_the_best_record_is_above_the_floor() -> None:
+    assert SHARE_OF_BEST == 0.2
+    found = [candidate("best", 0.5), candidate("fifth", 0.1), candidate("less", 0.09)]
+    ranking = rank(found, profile(slot(min_relevance=0.3)), NO_FILTERS)
+    assert ids(ranking.by_slot["a"]) == ["best", "fifth"]
+    assert reasons(ranking.left_out) == {"less": ("min_relevance", "floor 0.1")}
+    assert ranking.left_out[0].needs_relevance == pytest.approx(0.01)
+
+
+def test_a_fifth_of_the_best_relevance_is_not_enough_below_the_floor_or_in_another_slot() -> None:
+    found = [candidate("near", 0.29), candidate("nearer", 0.28), candidate("elsewhere", 0.9, slot="b")]
+    slots = profile(slot(min_relevance=0.3), slot("b", min_relevance=0.3))
+    ranking = rank(found, slots, NO_FILTERS)
+    assert (ids(ranking.by_slot["a"]), ids(ranking.by_slot["b"])) == ([], ["elsewhere"])
+    assert reasons(ranking.left_out) == {"near": ("min_relevance", "floor 0.3"), "nearer": ("min_relevance", "floor 0.3")}
+
+
+def test_the_share_of_the_best_relevance_never_raises_a_floor() -> None:
+    found = [candidate("best", 0.9), candidate("low", 0.1)]
+    assert ids(rank(found, profile(slot(min_relevance=0.1)), NO_FILTERS).by_slot["a"]) == ["best", "low"]
 
 
 # --- what fills the room -------------------------------------------------------------------------------------------
@@ -109,7 +131,7 @@ def test_below_the_floor_is_a_matter_of_relevance_and_not_of_the_score() -> None
 def test_what_a_slot_shows_below_its_floor(fill: str, answerable: float, shown: list[str]) -> None:
     found = [
         candidate(name, relevance, answerable=answerable)
-        for name, relevance in (("none", 0.0), ("weak", 0.1), ("good", 0.5))
+        for name, relevance in (("none", 0.0), ("weak", 0.05), ("good", 0.5))
     ]
     ranking = rank(found, profile(slot(min_relevance=0.3, fill=fill)), NO_FILTERS)
     assert ids(ranking.by_slot["a"]) == shown

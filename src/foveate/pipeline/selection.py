@@ -112,11 +112,14 @@ def _above_floors(candidates: Sequence[Candidate], slots: Mapping[str, Slot], le
     above = []
     for candidate in candidates:
         slot = slots[candidate.slot]
-        if _is_relevant(candidate, slot, best[slot.name]) or slot.fill == "all" or _is_filled(slot, answerable):
+        floor = effective_floor(slot, best[slot.name])
+        missing = round(floor - candidate.features.get("relevance", 0.0), 6)
+        # What a dependency of the task handed on is relevant by that.
+        is_relevant = missing <= 0 or candidate.inherited_from is not None
+        if is_relevant or slot.fill == "all" or _is_filled(slot, answerable):
             above.append(candidate)
         else:
-            missing = round(slot.min_relevance - candidate.features.get("relevance", 0.0), 6)
-            left_out.append(LeftOut(candidate, "min_relevance", f"floor {slot.min_relevance:g}", needs_relevance=missing))
+            left_out.append(LeftOut(candidate, "min_relevance", f"floor {floor:.3g}", needs_relevance=missing))
     return above
 
 
@@ -125,11 +128,12 @@ def _is_filled(slot: Slot, answerable: float) -> bool:
     return slot.fill == "related" and answerable >= max(MIN_ANSWERABLE, slot.min_relevance)
 
 
-def _is_relevant(candidate: Candidate, slot: Slot, best: float) -> bool:
-    # Where one record is relevant, so are others that are nearly as relevant: several decisions may answer one question.
-    floor = min(slot.min_relevance, SHARE_OF_BEST * best) if best >= slot.min_relevance else slot.min_relevance
-    # What a dependency of the task handed on is relevant by that.
-    return bool(candidate.inherited_from) or candidate.features.get("relevance", 0.0) >= floor
+def effective_floor(slot: Slot, best: float) -> float:
+    """Return the relevance from which on records of a slot are shown. `best` is the relevance of its best one.
+
+    Where one record is relevant, so are others that are nearly as relevant: several decisions may answer one question.
+    """
+    return min(slot.min_relevance, SHARE_OF_BEST * best) if best >= slot.min_relevance else slot.min_relevance
 
 
 def _selection_key(candidate: Candidate, slot: Slot, weight: float) -> tuple[bool, bool, float, bool, bool, float, float]:
