@@ -88,6 +88,9 @@ def test_tools_results_stay_before_the_computed_block_and_a_prefilled_answer_beh
     assert sent[3] == {"role": "assistant", "content": [text("It was")]}
 
 
+NEXT = "How many minutes did deploy number 4 take?"
+
+
 def test_prompt_that_comes_back_holds_its_blocks_once(memory: Engine, stored: Stored) -> None:
     prompt: dict[str, Any] = {
         "system": "Be brief.",
@@ -95,11 +98,11 @@ def test_prompt_that_comes_back_holds_its_blocks_once(memory: Engine, stored: St
     }
     for number in range(3):
         prompt = messages_for(memory, prompt["messages"], system=prompt["system"], turns=2)
-        prompt["messages"] += [{"role": "assistant", "content": f"Answer {number}"}, {"role": "user", "content": "Go on"}]
+        prompt["messages"] += [{"role": "assistant", "content": f"Answer {number}"}, {"role": "user", "content": NEXT}]
     prompt = messages_for(memory, prompt["messages"], system=prompt["system"], turns=2)
     assert prompt["system"] == [text("Be brief."), RULES]
     assert str(prompt["messages"]).count("<foveate-context>") == 1
-    assert [event.text for event in stored()][-2:] == ["Answer 2", "Go on"]
+    assert [event.text for event in stored()][-2:] == ["Answer 2", NEXT]
     assert len(stored()) == 7
 
 

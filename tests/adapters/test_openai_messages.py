@@ -110,16 +110,19 @@ def test_older_turns_go_from_the_prompt_and_come_back_as_state(memory: Engine) -
         assert "What did I say" not in sent[-1]["content"]
 
 
+NEXT = "How many minutes did deploy number 4 take?"
+
+
 def test_prompt_that_comes_back_as_history_holds_its_blocks_once(memory: Engine, stored: Stored) -> None:
     messages: list[Any] = [SYSTEM, user("Which deploy took 3 minutes?")]
     for number in range(3):
         messages = messages_for(memory, messages, budget=300)
-        messages += [{"role": "assistant", "content": f"Answer {number}"}, user("Go on")]
+        messages += [{"role": "assistant", "content": f"Answer {number}"}, user(NEXT)]
     sent = messages_for(memory, messages, budget=300)
     assert [str(message["content"]).startswith("<foveate-context>") for message in sent].count(True) == 2
     assert sent[1] == RULES
     assert [event.text for event in stored()] == [
-        "Which deploy took 3 minutes?", "Answer 0", "Go on", "Answer 1", "Go on", "Answer 2", "Go on",
+        "Which deploy took 3 minutes?", "Answer 0", NEXT, "Answer 1", NEXT, "Answer 2", NEXT,
     ]  # fmt: skip
 
 

@@ -133,9 +133,16 @@ def test_what_a_slot_shows_below_its_floor(fill: str, answerable: float, shown: 
         candidate(name, relevance, answerable=answerable)
         for name, relevance in (("none", 0.0), ("weak", 0.05), ("good", 0.5))
     ]
-    ranking = rank(found, profile(slot(min_relevance=0.3, fill=fill)), NO_FILTERS)
+    ranking = rank(found, profile(slot(min_relevance=0.1, fill=fill)), NO_FILTERS)
     assert ids(ranking.by_slot["a"]) == shown
     assert {omission.reason for omission in ranking.left_out} <= {"min_relevance"}
+
+
+def test_a_slot_with_a_high_floor_is_filled_only_if_the_store_answers_as_surely() -> None:
+    for answerable, shown in ((0.29, ["good"]), (0.3, ["good", "weak"])):
+        found = [candidate(name, relevance, answerable=answerable) for name, relevance in (("weak", 0.05), ("good", 0.5))]
+        ranking = rank(found, profile(slot(min_relevance=0.3, fill="related")), NO_FILTERS)
+        assert ids(ranking.by_slot["a"]) == shown
 
 
 def test_what_fills_the_room_is_in_the_order_of_its_source() -> None:

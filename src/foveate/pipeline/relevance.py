@@ -45,6 +45,9 @@ _SAYS_YOU = re.compile(r"\b(?:you|your|we|our)\b", re.IGNORECASE)
 
 _ONLY_A_QUESTION = re.compile(r"[^.!?\n]*\?\s*\Z")
 
+REPEATS = "repeats"
+"""Feature of a message that only repeats the request."""
+
 Model = Mapping[str, Mapping[str, float]]
 
 
@@ -59,10 +62,10 @@ def estimate(
 ) -> list[Candidate]:
     """Return the candidates, those of a search with the features `relevance`, `strength` and `answerable`.
 
-    Records that the request excludes do not compete with the others. Messages that only repeat the request are no
-    candidates: somebody asked the same in another session.
+    Records that the request excludes do not compete with the others. Messages that only repeat the request get
+    the feature `repeats`, and are not shown: somebody asked the same in another session.
     """
-    candidates = [each for each in candidates if not (each.record.kind == "event" and _is_same(each.record.text, query))]
+    candidates = [_marked(each, query) for each in candidates]
     estimated = [candidate for candidate in candidates if is_estimated(candidate)]
     if not estimated:
         return list(candidates)
@@ -70,7 +73,8 @@ def estimate(
     to_assistant = asks_assistant(query)
     inputs = {id(each): match_features(each, keywords, asks_assistant=to_assistant) for each in estimated}
     strengths = {key: _sum("strength", values) for key, values in inputs.items()}
-    competing = [each for each in estimated if each.record.id not in excluded] or estimated
+    competing = [each for each in estimated if each.record.id not in excluded and REPEATS not in each.features]
+    competing = competing or estimated
     best = max(strengths[id(each)] for each in competing)
     coverage = max(map(coverage_of, competing))
     answerable = _sigmoid(
@@ -181,8 +185,13 @@ def _tokens(record: Record) -> int:
     return record.tokens["full"] if record.tokens else len(record.text) // 4
 
 
-def _is_same(text: str, query: str) -> bool:
-    return len(text) < 2 * len(query) + 2 and text.split() == query.split()
+def _marked(candidate: Candidate, query: str) -> Candidate:
+    """Return a candidate, with the feature `repeats` if it is a message with the words of the request alone."""
+    record = candidate.record
+    # The lengths are compared first, because a log can be long.
+    if record.kind != "event" or len(record.text) > 2 * len(query) or record.text.split() != query.split():
+        return candidate
+    return replace(candidate, features={**candidate.features, REPEATS: 1.0})
 
 
 def _sum(step: str, values: Mapping[str, float]) -> float:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import inf
 
 from foveate.pipeline.duplicates import DuplicateIndex
-from foveate.pipeline.relevance import is_estimated
+from foveate.pipeline.relevance import REPEATS, is_estimated
 from foveate.records.fence import SharedCosts
 from foveate.records.kinds import kind_of
 from foveate.records.lifecycle import awaits_successor, invalidity
@@ -91,6 +91,8 @@ def _reject(candidate: Candidate, slot: Slot, filters: Filters, now: int | None)
     record, kind = candidate.record, kind_of(candidate.record.kind)
     if record.id in filters.exclude and not kind.is_rule:
         return LeftOut(candidate, "excluded", "by the request")
+    if REPEATS in candidate.features:
+        return LeftOut(candidate, "excluded", "because it only repeats the request")
     min_trust = max(slot.min_trust, kind.min_trust, key=TRUST.index)
     if TRUST.index(record.trust) < TRUST.index(min_trust):
         return LeftOut(candidate, "untrusted", f"{record.trust}, below {min_trust}")
