@@ -330,12 +330,11 @@ def mcp_client(folder: Path) -> Iterator[Callable[..., str]]:
 
 
 def fill_mcp(folder: Path, conversation: Conversation) -> None:
-    """Store each message by the tool `remember`, which takes one text at a time."""
+    """Store each session by one call of the tool `remember`."""
     run_program(folder, "foveate", "init")
-    for messages in conversation.sessions().values():
+    for session, messages in conversation.sessions().items():
         with mcp_client(folder) as call:
-            for message in messages:
-                call("remember", text=message.text)
+            call("remember", messages=rows_of(messages), session=session)
 
 
 @contextmanager
