@@ -217,6 +217,29 @@ records = st.builds(
 terms = st.dictionaries(st.text(max_size=8), st.floats(0, 1), max_size=30)
 
 
+def test_a_message_that_only_repeats_the_request_is_left_out_and_does_not_compete() -> None:
+    question = "What is the name of the staging database?"
+    with open_engine() as engine:
+        asked = engine.remember(question, session="one").ids
+        told = engine.remember("Our staging database is called larkspur", session="two").ids
+        before = engine.context(question, session="three", dry_run=True)
+        assert [item.id for item in before.items] == list(told)
+        (lost,) = (lost for lost in before.left_out if lost.id in asked)
+        assert (lost.reason, lost.detail) == ("excluded", "because it only repeats the request")
+        alone = next(item.relevance for item in before.items)
+        engine.remember(question, session="four")
+        assert next(item.relevance for item in engine.context(question, session="five").items) >= alone * 0.9
+
+
+def test_a_statement_is_more_relevant_than_a_question_with_the_same_words() -> None:
+    with open_engine() as engine:
+        asked = engine.remember("Which port has the staging cache of the shop?", session="one").ids
+        told = engine.remember("The staging cache of the shop has port 6390", session="two").ids
+        context = engine.context("Tell me the port of the staging cache", session="three")
+        relevance = {each.id: each.relevance for each in (*context.items, *context.left_out)}
+        assert relevance[told[0]] > 2 * relevance[asked[0]]
+
+
 @examples(300)
 @given(
     st.lists(st.tuples(records, features, st.sampled_from(("search", "domains", "procedures", "task"))), max_size=30),

@@ -22,7 +22,7 @@ MAX_READ_CHARS = 40_000
 """Characters of a text in which the passage is looked for."""
 
 NEIGHBOUR_SHARE = 0.3
-"""Share of its value that a sentence lends to the ones before and after it: an answer often stands beside the words."""
+"""Share of its value that a sentence lends to those before and after it: an answer is often next to the words."""
 
 EXPANSION_WEIGHT = 0.4
 """Weight of an expansion term, as in search."""

@@ -2,7 +2,7 @@
 
 One small model for every profile, with and without vectors, so that a floor means the same everywhere. `relevance.toml` has
 its coefficients. It works in three steps, each a weighted sum: how strongly a record matches; how likely anything stored
-answers the request; and how likely this record does, if anything does.
+answers the request; and how likely this record does, if anything does. Relevance is the product of the last two.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MIN_POOL = 20
 """Hits that a request counts as having at least: one hit is not evidence because nothing competes with it."""
 
 MIN_REACH, MIN_ITEM_TOKENS = 40, 10
-"""A slot never holds more items than its budget has tokens for the shortest ones, and needs at least some to choose from."""
+"""Each slot chooses among at least this many candidates, and among one for so many tokens of the budget."""
 
 DIGITS = 6
 """Digits of a relevance. They are fewer than a machine has, so that candidates have the same order on every machine."""

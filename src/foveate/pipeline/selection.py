@@ -116,7 +116,7 @@ def _above_floors(candidates: Sequence[Candidate], slots: Mapping[str, Slot], le
         slot = slots[candidate.slot]
         floor = effective_floor(slot, best[slot.name])
         missing = round(floor - candidate.features.get("relevance", 0.0), 6)
-        # What a dependency of the task handed on is relevant by that.
+        # A record that a dependency passed on is relevant to the task, whatever words it has.
         is_relevant = missing <= 0 or candidate.inherited_from is not None
         if is_relevant or slot.fill == "all" or _is_filled(slot, answerable):
             above.append(candidate)

@@ -84,7 +84,7 @@ _CODE_NAME = re.compile(r"\b(?!\d+(?:st|nd|rd|th)\b)(?=\w*\d)(?=\w*[^\W\d])\w+\b
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """What the rules need of a text, computed once."""
+    """The parts of a text that the rules compare, computed once."""
 
     terms: tuple[str, ...]
     """Terms without change words, numbers and generic verbs, in order."""

@@ -1,7 +1,7 @@
 """Renders events, one function for each type (003's formatters).
 
 The fields of an event (`path`, `command`, `stdout`, ...) are in `data`. If one is missing, the text is used instead. An
-event without a type or fields is rendered as its text. The day stands above the events of a day, see `fence`.
+event without a type or fields is rendered as its text. `fence` puts one line with the date above the events of a day.
 """
 
 from __future__ import annotations
