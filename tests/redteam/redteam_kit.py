@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -39,3 +41,11 @@ def foveate(folder: Path, *words: str, stdin: str = "", **environment: str) -> s
         check=False,
         env={**os.environ, "PYTHONPATH": str(SOURCE), **environment},
     )
+
+
+def until(condition: Callable[[], bool], seconds: float = 120.0) -> None:
+    """Wait for something that happens in another thread or process."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.02)

@@ -16,12 +16,14 @@ import socket
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from math import inf
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import h11
 import uvicorn
+from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from foveate import __version__
@@ -32,6 +34,11 @@ from foveate.integrations.hooks.service_file import PORT, Service, remove_servic
 from foveate.server.http.app import create_app
 from foveate.server.http.settings import Settings
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
 SHUTDOWN_TIMEOUT_S = 20
 """How long the shutdown waits for running requests."""
 
@@ -40,6 +47,18 @@ HEADER_TIMEOUT_S = 10.0
 
 RATE = "600/minute"
 """Default limit for one caller if other machines can reach the service."""
+
+READ_TIMEOUT_S = 60.0
+"""How long a client may read nothing of what was written to it."""
+
+MAX_CONNECTIONS = 1000
+"""Open connections. Above that, requests are answered with status 503 and their connections closed."""
+
+WAITING_SHARE = 4
+"""One connection in four may be waiting for its client: for the rest of a request, or until it reads its answer."""
+
+RESERVED_FILES = 256
+"""File descriptors that connections leave to the store, the logs and outgoing requests."""
 
 BACKLOG = 1024
 
@@ -58,19 +77,9 @@ def run(
         write_service_file(file, Service(url, os.getpid(), __version__, iso(now()), settings.own_token))
         try:
             (on_ready or _start_log)(url)
-            config = uvicorn.Config(
-                app,
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                http=PromptH11Protocol,
-                timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
-                # The default, auto, would go on serving an app that failed to start.
-                lifespan="on",
-            )
             signal.signal(signal.SIGTERM, _ignore)  # uvicorn raises the signal again after its shutdown
             with suppress(KeyboardInterrupt):
-                Server(config, app.state.stopping).run(sockets=[listener])
+                Server(make_config(app), app.state.stopping).run(sockets=[listener])
         finally:
             remove_service_file(file)
 
@@ -85,35 +94,116 @@ def freeze_gc() -> None:
 
 
 class PromptH11Protocol(H11Protocol):
-    """Closes a connection whose request has no complete header in time. uvicorn itself limits idle connections only.
+    """Closes connections whose client keeps the service waiting: for a request, or until it reads the answer.
 
-    Nobody has to sign in to send half a header, so thousands of them would hold every file descriptor.
+    uvicorn itself limits idle connections only. Nobody has to sign in to send half a header, so thousands of them would hold
+    every file descriptor.
     """
 
-    _header_timer: asyncio.TimerHandle | None = None
+    _timer: asyncio.TimerHandle | None = None
+    _waiting_since = inf
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._watch_header()
+        self._watch()
+        self._close_longest_waiting()
 
     def handle_events(self) -> None:
         super().handle_events()
-        self._watch_header()
+        self._watch()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._watch()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._watch()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_watching()
+        self._stop_timer()
         super().connection_lost(exc)
 
-    def _watch_header(self) -> None:
-        if self.conn.their_state is not h11.IDLE:
-            self._stop_watching()
-        elif self._header_timer is None:
-            self._header_timer = self.loop.call_later(HEADER_TIMEOUT_S, self.transport.close)
+    def _watch(self) -> None:
+        """Note since when the service waits for the client, and limit that time. Single bytes do not prolong it."""
+        is_incomplete = self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
+        if not is_incomplete and not self.flow.write_paused:
+            self._waiting_since = inf
+        elif self._waiting_since == inf:
+            self._waiting_since = self.loop.time()
+        # The middleware limits the body of a request that has no answer yet, and says so in its answer.
+        has_no_other_limit = self.conn.their_state is h11.IDLE or self.conn.our_state is h11.DONE
+        if self.flow.write_paused:
+            self._start_timer(READ_TIMEOUT_S, self._close_unless_read, self.transport.get_write_buffer_size())
+        elif is_incomplete and has_no_other_limit:
+            self._start_timer(HEADER_TIMEOUT_S, self.transport.abort)
+        else:
+            self._stop_timer()
 
-    def _stop_watching(self) -> None:
-        if self._header_timer is not None:
-            self._header_timer.cancel()
-            self._header_timer = None
+    def _start_timer(self, seconds: float, action: Callable[..., None], *args: int) -> None:
+        if self._timer is None:
+            self._timer = self.loop.call_later(seconds, action, *args)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _close_unless_read(self, unread: int) -> None:
+        self._timer = None
+        if self.transport.get_write_buffer_size() < unread:
+            self._watch()
+        else:
+            self.transport.abort()
+
+    def _close_longest_waiting(self) -> None:
+        """Close the connection that keeps the service waiting longest, if too many of them do.
+
+        The newest is not refused instead: an honest client sends its request at once, but only if it is let in.
+        """
+        waiting = [each for each in self.connections if isinstance(each, PromptH11Protocol) and each._waiting_since < inf]
+        if self.limit_concurrency and len(waiting) > self.limit_concurrency // WAITING_SHARE:
+            longest = min(waiting, key=lambda each: each._waiting_since)
+            longest._waiting_since = inf  # it is closed soon, but further connections may be made before
+            longest.transport.abort()
+
+
+def make_config(app: FastAPI) -> uvicorn.Config:
+    """Return uvicorn's configuration, with the limits for clients that are slow or many."""
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        http=PromptH11Protocol,
+        backlog=BACKLOG,
+        limit_concurrency=_max_connections(),
+        timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
+        # The default, auto, would go on serving an app that failed to start.
+        lifespan="on",
+    )
+
+
+def _max_connections() -> int:
+    """Return how many connections may be open before further requests are refused: fewer if files are scarce."""
+    files = _raise_file_limit() if resource is not None else MAX_CONNECTIONS + RESERVED_FILES
+    return max(2 * WAITING_SHARE, min(MAX_CONNECTIONS, files - RESERVED_FILES))
+
+
+def _raise_file_limit() -> int:
+    """Return how many files this process may open, after raising that to what all connections need, if it is allowed."""
+    needed = MAX_CONNECTIONS + BACKLOG + RESERVED_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return needed
+    allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 class Server(uvicorn.Server):
