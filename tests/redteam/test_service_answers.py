@@ -121,8 +121,19 @@ def test_a_thousand_slow_clients_leave_room_for_a_request(patient: tuple[int, st
             timeout=120,
         )
         assert answer.status_code == 200
-        until(lambda: sum(map(is_open, clients)) <= serving.MAX_CONNECTIONS // serving.WAITING_SHARE)
+        until(lambda: sum(map(is_open, clients)) <= serving.CROWDED_SHARE * serving.MAX_CONNECTIONS)
         assert is_open(clients[-1]), "the newest may still send its request"
+
+
+@pytest.mark.slow
+def test_many_clients_that_come_at_once_are_answered(patient: tuple[int, str]) -> None:
+    with ExitStack() as stack:
+        clients = [stack.enter_context(socket.create_connection(("127.0.0.1", patient[0]))) for _ in range(600)]
+        for client in clients:
+            client.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        for client in clients:
+            client.settimeout(120)
+            assert client.recv(4096).startswith(b"HTTP/1.1 200")
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ are kept or left out as a whole, so that no number or negation loses its sentenc
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
 from math import log
@@ -48,8 +49,7 @@ def compress(text: str, max_tokens: int | None = None, query: str = "", counter:
         if used + sizes[n] <= limit:
             selected.append(n)
             used += sizes[n]
-    while selected and count(_join_with_gaps(parts, selected)) > limit:  # gap marks cost tokens, too
-        selected.pop()
+    selected = selected[: _most_that_fit(parts, selected, limit, count)]
     if selected:
         return _join_with_gaps(parts, selected)
     note = _note(len(parts), len(parts))
@@ -86,6 +86,18 @@ def _scores(parts: Sequence[str], query: str) -> list[float]:
     total = sum(idf.values()) or 1.0
     shares = [sum(idf[term] for term in terms) / total for terms in shared]
     return [score + QUERY_WEIGHT * share for score, share in zip(scores, shares, strict=True)]
+
+
+def _most_that_fit(parts: Sequence[str], selected: Sequence[int], limit: int, count: Callable[[str], int]) -> int:
+    """Return how many of the selected parts fit together with the gap marks between them, which cost tokens, too."""
+
+    def is_too_long(number: int) -> bool:
+        return count(_join_with_gaps(parts, selected[:number])) > limit
+
+    if not selected or not is_too_long(len(selected)):
+        return len(selected)
+    # Not one after the other: of a text of short parts, thousands must go, and each attempt counts the whole text.
+    return bisect_left(range(len(selected)), True, lo=1, key=is_too_long) - 1
 
 
 def _truncate_best_part(ranked: Sequence[str], limit: int, count: Callable[[str], int]) -> str:

@@ -94,7 +94,7 @@ def headings(lines: Sequence[str]) -> list[Heading]:
         role, content, state = _read(line, state)
         if role == "heading":
             title = content.lstrip("#")
-            found.append(Heading(number, len(content) - len(title), _CLOSING_MARKS.sub("", title).strip()))
+            found.append(Heading(number, len(content) - len(title), _without_closing_marks(title).strip()))
         elif role == "underline":
             level = 1 if content.startswith("=") else 2
             found.append(Heading(number - len(paragraph), level, " ".join(map(str.strip, paragraph))))
@@ -182,6 +182,11 @@ _BLOCK_QUOTE = 0
 """A block quote among the open containers; any other number is the indentation of a list item's lines."""
 
 
+MAX_NESTING = 100
+"""Quotes and lists in one another. What is nested deeper is text: with no limit, a line of nothing but marks would take time
+that grows with the square of its length."""
+
+
 @dataclass(frozen=True, slots=True)
 class _State:
     """The open blocks after a line: containers from the outside in, and a paragraph, code block or HTML block in them."""
@@ -199,7 +204,6 @@ _START = _State()
 _TICKS = re.compile(r"`+")
 _FENCE = re.compile(r"(`{3,})([^`]*)$|(~{3,})(.*)$")
 _HEADING = re.compile(r"#{1,6}(?:[ \t\r]|$)")
-_CLOSING_MARKS = re.compile(r"(?:^|[ \t]+)#+[ \t\r]*$")
 _UNDERLINE = re.compile(r"(?:=+|-+)[ \t\r]*$")
 _RULE = re.compile(r"(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})\r?$")
 _ITEM = re.compile(r"(?:[-*+]|([0-9]{1,9})[.)])(?=[ \t\r]|$)")
@@ -294,7 +298,7 @@ def _open_containers(
     containers: tuple[int, ...], column: int, indent: int, rest: str, interrupts: bool
 ) -> tuple[tuple[int, ...], int, int, str]:
     """Return the containers with those that a line opens, and what follows their marks."""
-    while rest and indent <= 3:
+    while rest and indent <= 3 and len(containers) < MAX_NESTING:
         if rest[0] == ">":
             containers += (_BLOCK_QUOTE,)
             column, indent, rest = _after_quote_mark(column, indent, rest)
@@ -350,6 +354,13 @@ def _read_block(
 def _match_fence(rest: str, indent: int) -> Fence | None:
     match = _FENCE.match(rest) if rest[:3] in ("```", "~~~") else None
     return Fence(match[1] or match[3], (match[2] or match[4] or "").strip(), indent) if match else None
+
+
+def _without_closing_marks(title: str) -> str:
+    """Return the text of a heading without the number signs at its end, if a blank precedes them."""
+    title = title.rstrip(" \t\r")
+    text = title.rstrip("#")
+    return text if not text or text[-1] in " \t" else title
 
 
 def _split_indent(text: str, column: int) -> tuple[int, str]:

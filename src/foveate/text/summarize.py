@@ -146,9 +146,10 @@ def _drop_open_fence(summary: str) -> str:
 
 # --- sentences -------------------------------------------------------------------------------------------------------
 
-# A full stop, then: for `.!?…` closing quotes and a break that no lower-case word follows (not v1.2, file.py).
+# A full stop, then: for `.!?…` closing quotes and a break that no lower-case word follows (not v1.2, file.py). Without the
+# break it matches, too, and sets no group: a search that began again inside of `.....` would read the rest each time.
 _STOP = re.compile(
-    r"[.!?…\n。！？](?:(?<=[.!?…])[.!?…\"')\]*`”’]*+(?=\s+[^a-z\s]|\s*\Z)|(?<=\n)|(?<=[。！？])[。！？”’」』]*+)"
+    r"[.!?…\n。！？](?:(?<=[.!?…])[.!?…\"')\]*`”’]*+(?:(?=\s+[^a-z\s]|\s*\Z)()|)|(?<=\n)()|(?<=[。！？])[。！？”’」』]*+())"
 )
 _ITEM = re.compile(r"[^\S\n]*+(?:[-*+•>#|]|\d{1,3}[.)]\s|\n|\Z)")
 _WRAPPED_CHARS = 50  # a shorter line ends where its author ended it, a longer one at the margin
@@ -161,8 +162,10 @@ def split_sentences(text: str) -> list[str]:
     for match in _STOP.finditer(text):
         stop, end = match.span()
         mark = text[stop]
-        if (mark == "." and _is_abbreviation(text, start, stop)) or (
-            mark == "\n" and not _line_break_ends_sentence(text, stop)
+        if (
+            match.lastindex is None
+            or (mark == "." and _is_abbreviation(text, start, stop))
+            or (mark == "\n" and not _line_break_ends_sentence(text, stop))
         ):
             continue
         if not (sentence := text[start:end]).isspace():
@@ -187,7 +190,8 @@ def _is_abbreviation(text: str, start: int, stop: int) -> bool:
     words = text[max(start, stop - _MAX_ABBREVIATION_CHARS - 1) : stop].split()
     word = words[-1].lstrip("(") if words else ""
     if word.isdigit():
-        return text[text.rfind("\n", 0, stop) + 1 : stop].strip() == word
+        line = text.rfind("\n", start, stop) + 1 or start
+        return (not line or text[line - 1] == "\n") and text[line:stop].strip() == word
     return word in _ABBREVIATIONS or (len(word) == 1 and word.isupper())
 
 

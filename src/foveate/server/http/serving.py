@@ -54,8 +54,9 @@ READ_TIMEOUT_S = 60.0
 MAX_CONNECTIONS = 1000
 """Open connections. Above that, requests are answered with status 503 and their connections closed."""
 
-WAITING_SHARE = 4
-"""One connection in four may be waiting for its client: for the rest of a request, or until it reads its answer."""
+CROWDED_SHARE = 0.75
+"""Share of the connections above which each new one replaces the one that waits for its client longest: for the rest of a
+request, or until it reads its answer."""
 
 RESERVED_FILES = 256
 """File descriptors that connections leave to the store, the logs and outgoing requests."""
@@ -161,12 +162,15 @@ class PromptH11Protocol(H11Protocol):
             self.transport.abort()
 
     def _close_longest_waiting(self) -> None:
-        """Close the connection that keeps the service waiting longest, if too many of them do.
+        """Close the connection that keeps the service waiting longest, if there are many.
 
         The newest is not refused instead: an honest client sends its request at once, but only if it is let in.
         """
-        waiting = [each for each in self.connections if isinstance(each, PromptH11Protocol) and each._waiting_since < inf]
-        if self.limit_concurrency and len(waiting) > self.limit_concurrency // WAITING_SHARE:
+        if not self.limit_concurrency or len(self.connections) <= CROWDED_SHARE * self.limit_concurrency:
+            return
+        others = [each for each in self.connections if isinstance(each, PromptH11Protocol) and each is not self]
+        waiting = [each for each in others if each._waiting_since < inf]
+        if waiting:
             longest = min(waiting, key=lambda each: each._waiting_since)
             longest._waiting_since = inf  # it is closed soon, but further connections may be made before
             longest.transport.abort()
@@ -191,7 +195,7 @@ def make_config(app: FastAPI) -> uvicorn.Config:
 def _max_connections() -> int:
     """Return how many connections may be open before further requests are refused: fewer if files are scarce."""
     files = _raise_file_limit() if resource is not None else MAX_CONNECTIONS + RESERVED_FILES
-    return max(2 * WAITING_SHARE, min(MAX_CONNECTIONS, files - RESERVED_FILES))
+    return max(1, min(MAX_CONNECTIONS, files - RESERVED_FILES))
 
 
 def _raise_file_limit() -> int:
