@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import httpx
 import pytest
+from redteam_kit import until
 from starlette.testclient import TestClient
 
 import foveate
 from foveate import Engine
 from foveate.server.http.app import create_app
 from foveate.server.http.responses import hide_database
+from foveate.store.postgres.store import PostgresStore
 from postgres_server import Server
+from postgres_server import server as own_server
 
 pytestmark = pytest.mark.slow
 
@@ -110,6 +118,82 @@ def test_readiness_does_not_wait_for_a_server_that_is_silent(proxy: tuple[Proxy,
         answer = client.get("/readyz")
         assert (answer.status_code, time.monotonic() - began < 2.5) == (503, True)
         server.close()
+
+
+REQUESTS = (
+    ("POST", "/v1/contexts", {"query": "tea"}),
+    ("POST", "/v1/records", {"kind": "fact", "text": "Tea is green"}),
+    ("GET", "/v1/records", None),
+    ("GET", "/readyz", None),
+    ("GET", "/v1/stats", None),
+)
+
+SOON_S = 15.0
+"""The service takes 3 seconds at most. This is more, for a busy machine: a request that hangs takes minutes."""
+
+
+def answers_of_a_silent_server(client: TestClient) -> None:
+    """Send requests one after the other and at once, and check that all fail soon and hide the server."""
+
+    def ask(request: tuple[str, str, object]) -> tuple[float, httpx.Response]:
+        began = time.monotonic()
+        answer = client.request(request[0], request[1], json=request[2])
+        return time.monotonic() - began, answer
+
+    results = [ask(request) for request in REQUESTS]
+    with ThreadPoolExecutor(20) as pool:
+        results += pool.map(ask, REQUESTS * 4)
+    for took, answer in results:
+        assert answer.status_code == 503, answer.text
+        assert answer.headers["Retry-After"]
+        assert took < SOON_S, (took, answer.request.url)
+        for secret in ("127.0.0.1", "localhost", "hunter2", "postgresql", "/tmp", "psycopg"):
+            assert secret not in answer.text, answer.text
+
+
+def test_requests_fail_soon_while_the_server_is_silent(proxy: tuple[Proxy, str]) -> None:
+    server, url = proxy
+    with (
+        foveate.open(url, project="shop", personal=False) as engine,
+        served(engine) as client,
+    ):
+        assert client.post("/v1/contexts", json={"query": "tea"}).status_code == 200
+        server.is_frozen = True
+        answers_of_a_silent_server(client)
+        server.is_frozen = False
+        until(lambda: client.post("/v1/contexts", json={"query": "tea"}).status_code == 200)
+
+
+def test_requests_fail_soon_while_the_server_is_stopped() -> None:
+    with (
+        own_server() as server,
+        foveate.open(server.database(), project="shop", personal=False) as engine,
+        served(engine) as client,
+    ):
+        assert client.post("/v1/contexts", json={"query": "tea"}).status_code == 200
+        processes = [server.pid, *children_of(server.pid)]
+        try:
+            for process in processes:
+                os.kill(process, signal.SIGSTOP)
+            answers_of_a_silent_server(client)
+        finally:
+            for process in processes:
+                os.kill(process, signal.SIGCONT)
+        until(lambda: client.post("/v1/contexts", json={"query": "tea"}).status_code == 200)
+
+
+def children_of(process: int) -> list[int]:
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process)], capture_output=True, text=True, check=True)
+    return [int(line) for line in listed.stdout.split()]
+
+
+def test_a_query_that_takes_long_is_waited_for(postgres: Server) -> None:
+    database = postgres.database()
+    with closing(PostgresStore(database)) as store:
+        store.limit_waits(1.0)
+        with store.tables() as tables:
+            assert tables._connection.execute("select 1 from pg_sleep(3)").fetchall() == [(1,)]
+    postgres.drop(database)
 
 
 @pytest.mark.parametrize(

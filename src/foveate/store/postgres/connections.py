@@ -30,6 +30,7 @@ from foveate.store.postgres.errors import (
     is_transient,
     translate_errors,
 )
+from foveate.store.postgres.silence import ServerSilent, WatchedConnection
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 Cursor = psycopg.Cursor[tuple[Any, ...]]
@@ -74,6 +75,10 @@ DEFAULT_OPTIONS = {
 FAILOVER_OPTIONS = {"target_session_attrs": "read-write", "connect_timeout": "3", "tcp_user_timeout": "5000"}
 """Options if the URL names several servers: use the one that takes writes, and try the next one soon. This does not cut off
 long queries, because a living server acknowledges what it receives while it works."""
+
+DOWN_S = 1.0
+"""How long a service fails every transaction at once after its server could not be reached or did not answer. Otherwise each
+request would wait for the requests before it, and then for the server."""
 
 MAX_PREPARED_STATEMENTS = 400
 """Statements that a connection keeps prepared: room for every named query, and for several shapes of a search."""
@@ -201,11 +206,20 @@ class Connections:
         self._pool: ConnectionPool[Connection] | None = None
         self._is_closed = False
         self._local = threading.local()
+        self._connection_class: type[Connection] = psycopg.Connection
+        self._has_limited_waits = False
+        self._down_until = 0.0
 
     def limit_waits(self, seconds: float) -> None:
-        """Give up after this time if the server cannot be reached, instead of waiting for its restart or a failover."""
+        """Give up after this time if the server cannot be reached, instead of waiting for its restart or a failover.
+
+        A server that is reached and does not answer is given up soon, too.
+        """
         self._timeout_s = seconds
-        self._conninfo = make_conninfo(self._conninfo, tcp_user_timeout=str(round(seconds * 1000)))
+        self._has_limited_waits = True
+        self._connection_class = WatchedConnection
+        timeouts = {"tcp_user_timeout": str(round(seconds * 1000)), "connect_timeout": "2"}  # libpq's shortest
+        self._conninfo = make_conninfo(self._conninfo, **timeouts)
         with self._lock:
             pool = self._pool
             self._pool = None
@@ -214,7 +228,7 @@ class Connections:
 
     def connect(self) -> Connection:
         """Return a new connection outside of the pool."""
-        connection = psycopg.connect(self._conninfo, **self._connection_options())
+        connection = self._connection_class.connect(self._conninfo, **self._connection_options())
         _configure(connection)
         return connection
 
@@ -247,7 +261,11 @@ class Connections:
         project.
         """
         begin_sql = self._begin_sql(begin, project, lock_timeout_s, no_timeout, alone)
-        with translate_errors(self.url), self._begin(begin_sql) as (connection, ticket, schema):
+        with (
+            translate_errors(self.url),
+            self._noting_silence(),
+            self._begin(begin_sql) as (connection, ticket, schema),
+        ):
             try:
                 check(schema)
                 yield connection
@@ -263,6 +281,19 @@ class Connections:
             if self._pool is not None:
                 self._pool.close()
                 self._pool = None
+
+    @contextmanager
+    def _noting_silence(self) -> Iterator[None]:
+        """Fail at once while the server is known to be down, and remember it if it does not answer in the block."""
+        if time.monotonic() < self._down_until:
+            raise ServerSilent("the server did not answer a moment ago")
+        try:
+            yield
+        except (ServerSilent, PoolTimeout) as error:
+            is_exhausted = isinstance(error, PoolTimeout) and self._all_in_use()
+            if self._has_limited_waits and not is_exhausted:
+                self._down_until = time.monotonic() + DOWN_S
+            raise
 
     # --- the beginning of a transaction ------------------------------------------------------------------------
 
@@ -317,8 +348,7 @@ class Connections:
         """Take a connection from the pool, and wait for one until the deadline."""
         while True:
             pool = self._open_pool()
-            stats = pool.get_stats()
-            all_in_use = not stats["pool_available"] and stats["pool_size"] >= self.settings.max_connections
+            all_in_use = self._all_in_use()
             if all_in_use and self._depth:  # this thread may hold the connection that it would wait for
                 return self.connect()
             remaining = max(deadline - time.monotonic(), 0.1)
@@ -330,6 +360,10 @@ class Connections:
             except PoolTimeout:
                 if time.monotonic() >= deadline:
                     raise
+
+    def _all_in_use(self) -> bool:
+        stats = self._open_pool().get_stats()
+        return not stats["pool_available"] and stats["pool_size"] >= self.settings.max_connections
 
     def _release(self, connection: Connection, *, is_lost: bool) -> None:
         """Return a connection to its pool. If it was lost, discard the pool."""
@@ -359,7 +393,7 @@ class Connections:
             if self._pool is None:
                 self._pool = ConnectionPool(
                     self._conninfo,
-                    connection_class=psycopg.Connection,
+                    connection_class=self._connection_class,
                     kwargs=self._connection_options(),
                     configure=_configure,
                     min_size=0,
@@ -392,6 +426,8 @@ class Connections:
         except psycopg.Error as error:
             if ticket is None or not is_connection_lost(error):
                 raise
+            if isinstance(error, ServerSilent):  # a further connection would have to wait as well
+                raise self._uncertain_commit(None) from error
             if self._is_committed(ticket):
                 return
             raise Interrupted(INTERRUPTED_MESSAGE.format(shown=self.shown, why="the connection was lost")) from error
@@ -409,8 +445,11 @@ class Connections:
             if status is not None or not backoff.wait():
                 break
         if status is None or status == "forgotten":
-            raise StoreError(f"{self.shown!r}: {_UNCERTAIN_MESSAGES[status]} Look before you write it again.")
+            raise self._uncertain_commit(status)
         return status == "committed"
+
+    def _uncertain_commit(self, status: CommitStatus | None) -> StoreError:
+        return StoreError(f"{self.shown!r}: {_UNCERTAIN_MESSAGES[status]} Look before you write it again.")
 
 
 def quote_identifier(name: str) -> str:

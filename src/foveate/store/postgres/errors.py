@@ -14,6 +14,7 @@ from psycopg_pool import PoolTimeout
 
 from foveate.errors import Busy, Denied, FoveateError, InputError, Interrupted, StoreError
 from foveate.store.database_url import mask_passwords
+from foveate.store.postgres.silence import ServerSilent
 
 CONNECT_ERRORS: tuple[tuple[str, type[StoreError], str], ...] = (
     ("password authentication failed", Denied, "the password is wrong. Check the URL, PGPASSWORD or ~/.pgpass"),
@@ -77,6 +78,8 @@ def translate_error(error: psycopg.Error, url: str) -> FoveateError:
     state = error.sqlstate or ""
     if refusal := _translate_refusal(error, shown):
         return refusal
+    if isinstance(error, ServerSilent):
+        return StoreError(f"{shown!r} does not answer. Nothing was changed. Try again, or look whether its server is well.")
     if isinstance(error, PoolTimeout):
         return StoreError(f"{shown!r} cannot be reached, or all connections to it are in use. Try again.")
     if state == LOCK_TIMEOUT_SQLSTATE:
