@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import socket
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 import httpx
@@ -14,9 +17,11 @@ import pytest
 from redteam_kit import until
 from starlette.testclient import TestClient
 
+import foveate
 from foveate import Engine
 from foveate.server.http import Settings, middleware, serving
 from foveate.server.http.app import create_app
+from foveate.server.http.routes import events
 from foveate.server.tokens import SCOPES, Tokens
 from foveate.testing import engine
 
@@ -219,3 +224,37 @@ def test_an_open_connection_is_used_again(port: int) -> None:
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
         for _ in range(3):
             assert client.post("/v1/contexts", json={"query": "tea"}).status_code == 200
+
+
+@pytest.mark.slow
+def test_a_small_read_does_not_wait_for_large_notes(tmp_path: Path) -> None:
+    letters = random.Random(7)
+    words = [["".join(letters.choices(ascii_lowercase, k=9)) for _ in range(20_000)] for _ in range(4)]
+    notes = [{"kind": "note", "text": " ".join(note)} for note in words]
+    with foveate.open(tmp_path, personal=False, code=False) as memory:
+        app = create_app(memory, settings=Settings(workers=2))
+        with TestClient(app, base_url="http://127.0.0.1") as client, ThreadPoolExecutor(4) as pool:
+            client.post("/v1/records", json={"kind": "fact", "text": "Tea is green"})
+            writes = [pool.submit(client.post, "/v1/records", json=note) for note in notes]
+            until(lambda: b"foveate_http_requests_active 4.0" in app.state.metrics.text())
+            assert len(client.post("/v1/search", json={"query": "tea"}).json()["hits"]) == 1
+            assert sum(write.done() for write in writes) == 0, "the writes take turns"
+            assert {write.result().status_code for write in writes} == {201}
+
+
+@pytest.mark.slow
+def test_idle_event_streams_share_one_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    queries, polls = [], []
+    read_latest, updates = events._read_latest, events._updates
+    monkeypatch.setattr(events, "_read_latest", lambda *given: (queries.append(given), read_latest(*given))[1])
+    monkeypatch.setattr(events, "_updates", lambda *given: (polls.append(given), updates(*given))[1])
+    with engine() as memory, serving_on(memory, poll_seconds=0.05) as port, ExitStack() as stack:
+        for _ in range(100):
+            client = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=120))
+            client.sendall(b"GET /v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            while b"listening" not in client.recv(4096):
+                pass
+        queries.clear()
+        polls.clear()
+        until(lambda: len(polls) >= 10)
+        assert len(queries) <= len(polls) + 1

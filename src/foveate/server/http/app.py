@@ -98,7 +98,7 @@ def create_app(engine_or_path: Engine | str | Path, *, settings: Settings | None
     install_error_handlers(app)
     authenticator = Authenticator(settings, tokens, engine.scope)
     app.add_middleware(IdempotencyMiddleware, cache=state.idempotency)  # innermost first
-    app.add_middleware(BodyLimitMiddleware, max_body=settings.max_body)
+    app.add_middleware(BodyLimitMiddleware, max_body=settings.max_body, workers=settings.workers)
     app.add_middleware(GZipMiddleware, minimum_size=1024, compresslevel=5)
     app.add_middleware(AccessMiddleware, authenticator=authenticator, rate=rate)
     app.add_middleware(RequestLogMiddleware, metrics=state.metrics)

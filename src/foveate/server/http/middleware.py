@@ -12,6 +12,7 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -43,6 +44,10 @@ SIGN_IN_RATE = parse("30/minute")
 
 BODY_TIMEOUT_S = 60.0
 """How long a client may take to send the body of a request."""
+
+LARGE_BODY = 2**16
+"""Bytes of a body from which a request takes long, such as a note of thousands of words. Such requests never run on
+all threads at once, so that small ones need not wait for them."""
 
 UNMATCHED_ROUTE = "(none)"
 
@@ -155,11 +160,12 @@ def parse_rate(text: str) -> RateLimitItem | None:
 
 
 class BodyLimitMiddleware:
-    """Reads the body up to a limit before an endpoint runs, and keeps it in the scope."""
+    """Reads the body up to a limit before an endpoint runs, and keeps it in the scope. Large ones wait for each other."""
 
-    def __init__(self, app: ASGIApp, max_body: int) -> None:
+    def __init__(self, app: ASGIApp, max_body: int, workers: int) -> None:
         self._app = app
         self._max_body = max_body
+        self._large_requests = anyio.CapacityLimiter(max(1, workers - 1))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] in ("GET", "HEAD"):
@@ -180,7 +186,8 @@ class BodyLimitMiddleware:
             await error_response(RequestRefused(413, limit, Connection="close"))(scope, receive, send)
             return
         scope["body"] = body
-        await self._app(scope, _replay_body(body, receive), send)
+        async with self._large_requests if len(body) >= LARGE_BODY else nullcontext():
+            await self._app(scope, _replay_body(body, receive), send)
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes | None:
         """Return the body, or None if it is too large. Raises `ClientDisconnect` for an incomplete one."""
