@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -49,3 +53,24 @@ def until(condition: Callable[[], bool], seconds: float = 120.0) -> None:
     while not condition():
         assert time.monotonic() < end, "it did not happen in time"
         time.sleep(0.02)
+
+
+@contextmanager
+def mounted(folder: Path, options: str) -> Iterator[Callable[[str], None]]:
+    """Mount a file system of its own at a folder, and yield a function that mounts it anew with other options."""
+
+    def mount(options: str) -> None:
+        result = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], capture_output=True, text=True, check=False
+        )
+        if result.returncode:
+            pytest.skip(f"may not mount a file system: {result.stderr.strip()}")
+
+    folder.mkdir()
+    if shutil.which("mount") is None or sys.platform != "linux":
+        pytest.skip("mounts a file system, as Linux does")
+    mount(options)
+    try:
+        yield lambda options: mount(f"remount,{options}")
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)

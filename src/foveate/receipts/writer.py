@@ -112,20 +112,20 @@ class ReceiptWriter:
             waiting = {run.id for run in self._pending}
             notes = {id: pending for id, pending in self._notes.items() if id not in waiting}
         try:
-            bodies = {id: self._body(id, pending.scope) for id, pending in notes.items()}
+            receipts = {id: self._stored(id, pending.scope) for id, pending in notes.items()}
         except StoreError:
             return
-        for id, body in bodies.items():
-            if body is None:
+        for id, receipt in receipts.items():
+            if receipt is None:
                 with self._lock:
                     self._notes.pop(id, None)
                 continue
-            receipt = unpack(body)
             self._write(_owner_of(receipt.request.scope), [receipt])
 
-    def _body(self, id: str, scope: Scope) -> bytes | None:
+    def _stored(self, id: str, scope: Scope) -> Receipt | None:
         with self._store.read(scope) as reader:
-            return reader.receipt(id)
+            body = reader.receipt(id)
+            return None if body is None else unpack(body)
 
     def _write(self, owner: Scope, receipts: Sequence[Receipt]) -> bool:
         """Write receipts with their notes. Return False if the store cannot be written; the notes then wait on."""
@@ -134,10 +134,10 @@ class ReceiptWriter:
         try:
             with self._store.read(owner) as reader:
                 bodies = [reader.receipt(receipt.id) for receipt in receipts]
-            packed = []
-            for receipt, body in zip(receipts, bodies, strict=True):
                 # The same context can be computed twice. Notes on its first receipt must not be lost.
-                notes = unpack(body).notes if body else NO_NOTES
+                stored_notes = [unpack(body).notes if body else NO_NOTES for body in bodies]
+            packed = []
+            for receipt, notes in zip(receipts, stored_notes, strict=True):
                 if receipt.id in new_notes:
                     notes = notes.merge(new_notes[receipt.id].notes)
                 packed.append(pack(replace(receipt, notes=notes)))
@@ -163,7 +163,8 @@ class ReceiptWriter:
                 return self._with_notes(build_receipt(run))
         with self._open_reader(None) as reader:
             body = reader.receipt(id)
-        return None if body is None else self._with_notes(unpack(body))
+            # Read while the store is open: it then reports damage as an error of its own.
+            return None if body is None else self._with_notes(unpack(body))
 
     def latest(self) -> Receipt:
         """Return the latest receipt of the reader's own user, agent, session and task."""
@@ -184,15 +185,14 @@ class ReceiptWriter:
         """Return summaries, newest first, also of one session. `after` is (created, id) of the last of another page."""
         self.flush()
         with self._open_reader(None) as reader:
-            rows = reader.receipt_summaries(limit, after, session)
-        return [summary_from_json(row) for row in rows]
+            return [summary_from_json(row) for row in reader.receipt_summaries(limit, after, session)]
 
     def summaries_since(self, since: int, limit: int) -> tuple[Iterator[ReceiptSummary], bool]:
         """Return the summaries of receipts since a time, newest first, and whether there are more than `limit`."""
         self.flush()
         with self._open_reader(None) as reader:
             rows = reader.receipt_summaries(limit + 1, since=since)
-        return map(summary_from_json, rows[:limit]), len(rows) > limit
+            return iter([summary_from_json(row) for row in rows[:limit]]), len(rows) > limit
 
     def _pending_runs(self, *, any_scope: bool = False) -> list[Run]:
         """Return the runs that wait to be written, oldest first: those that the reader may see, or all."""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import threading
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.parse import quote
 from weakref import WeakSet
 
 import apsw
@@ -68,8 +73,10 @@ class Connections:
     def __init__(self, path: str) -> None:
         self.path = path
         self.is_in_memory = path == ":memory:"
+        self.is_read_only = not self.is_in_memory and _is_read_only(path)
         self._is_closed = False
         self._lock = threading.RLock()
+        self._copy: TemporaryDirectory[str] | None = None
         self._thread = threading.local()
         self._open: WeakSet[apsw.Connection] = WeakSet()
         """All open connections. Weak, so that the connection of a thread is closed when the thread ends."""
@@ -96,6 +103,8 @@ class Connections:
             self._open.clear()
             self._thread = threading.local()
             self._memory_connection = None
+            if self._copy is not None:
+                self._copy.cleanup()
 
     def current(self) -> apsw.Connection:
         """Return the connection of this thread."""
@@ -139,10 +148,18 @@ class Connections:
                 self.check_schema(connection)
                 yield SQLiteDatabase(connection, self._queries)
                 connection.execute(commit)
-            except BaseException:
+            except BaseException as error:
                 if connection.in_transaction:
                     connection.execute(rollback)
+                self._raise_if_damaged(connection, error)
                 raise
+
+    def _raise_if_damaged(self, connection: apsw.Connection, error: BaseException) -> None:
+        """Raise `Damaged` for an unexpected error if damage explains it: a missing value, or one of another type."""
+        if not isinstance(error, Exception) or isinstance(error, (FoveateError, apsw.Error)):
+            return
+        if damage := integrity_error(connection):
+            raise Damaged(DAMAGED_ADVICE.format(path=self.path, error=damage), path=self.path) from error
 
     @contextmanager
     def _idle_connection(self, begin: str) -> Iterator[tuple[apsw.Connection, tuple[str, str, str]]]:
@@ -187,6 +204,10 @@ class Connections:
         # A write beside an open snapshot of this thread would wait for itself. The next write does it.
         if self.is_in_memory or self.current().in_transaction:
             return
+        with suppress(apsw.Error):  # on a full disk the WAL stays as it is, and what was written is in it
+            self._shorten_wal()
+
+    def _shorten_wal(self) -> None:
         _, pages, copied = self._checkpoint_state("noop")
         if pages > MAX_WAL_PAGES:
             if lock.claim_interval(self.path, RESTART_INTERVAL_S):
@@ -203,12 +224,11 @@ class Connections:
         queries.refuse_schema_mismatch(version, self._schema_version, repr(self.path))
 
     def _connect(self) -> apsw.Connection:
-        if not self.is_in_memory:
-            create_private_file(self.path)
-        connection = apsw.Connection(self.path)
+        connection = self._connect_read_only() if self.is_read_only else self._connect_to_write()
         connection.set_busy_handler(lock.BusyHandler(BUSY_TIMEOUT_MS))
         if not self.is_in_memory:
             self._refuse_foreign(connection)
+        if not self.is_in_memory and not self.is_read_only:
             # Setting this writes to the file even if it has the value already. It takes effect in a new file, and in an old
             # one when it is next rewritten.
             if connection.pragma("auto_vacuum") != AUTO_VACUUM_INCREMENTAL:
@@ -225,6 +245,32 @@ class Connections:
         with self._lock:
             self._open.add(connection)
         return connection
+
+    def _connect_to_write(self) -> apsw.Connection:
+        if not self.is_in_memory:
+            create_private_file(self.path)
+        return apsw.Connection(self.path)
+
+    def _connect_read_only(self) -> apsw.Connection:
+        """Open a file that this process cannot change. SQLite alone needs to write next to it, even to read."""
+        with self._lock:
+            if self._copy is None:
+                with suppress(apsw.CantOpenError):  # possible if a program that may write has the file open
+                    return _open_uri(self.path, "mode=ro")
+                if not self.size("-wal"):
+                    return _open_uri(self.path, "immutable=1")
+                self._copy = self._copy_with_wal()
+            return _open_uri(os.path.join(self._copy.name, "state.db"), "immutable=1")
+
+    def _copy_with_wal(self) -> TemporaryDirectory[str]:
+        """Copy the file and the WAL that a killed process has left, and move the content of the WAL into the copy."""
+        folder = TemporaryDirectory(prefix="foveate-")
+        target = os.path.join(folder.name, "state.db")
+        for suffix in ("", "-wal"):
+            shutil.copyfile(self.path + suffix, target + suffix)
+        with closing(apsw.Connection(target)) as connection:
+            connection.pragma("journal_mode", "delete")
+        return folder
 
     def _refuse_foreign(self, connection: apsw.Connection) -> None:
         """Raise if the file is another program's. This comes before any setting: the journal mode is written to the file."""
@@ -244,6 +290,24 @@ def _busy_timeout(connection: apsw.Connection, timeout_ms: int) -> Iterator[None
         connection.set_busy_handler(lock.BusyHandler(BUSY_TIMEOUT_MS))
 
 
+def _is_read_only(path: str) -> bool:
+    """Return whether this process cannot change a file, or cannot create SQLite's files next to it."""
+    if not os.path.exists(path) or not os.path.getsize(path):
+        return False
+    return not (os.access(path, os.W_OK) and os.access(os.path.dirname(os.path.realpath(path)), os.W_OK))
+
+
+def _open_uri(path: str, option: str) -> apsw.Connection:
+    address = f"file:{quote(os.path.abspath(path))}?{option}"
+    connection = apsw.Connection(address, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    try:
+        connection.pragma("user_version")  # SQLite opens the file and its WAL with the first query
+    except apsw.Error:
+        connection.close()
+        raise
+    return connection
+
+
 def create_private_file(path: str) -> None:
     """Create a file that only its owner can read, unless it exists. SQLite gives the files next to it the same mode."""
     with suppress(OSError):  # SQLite reports why it cannot be created
@@ -257,17 +321,31 @@ def copy_database(source: apsw.Connection, target: apsw.Connection) -> None:
         steps.step(-1)
 
 
+def integrity_error(connection: apsw.Connection) -> str:
+    """Return the first error that SQLite finds in the file, in its words, or an empty string."""
+    try:
+        rows = connection.execute("pragma integrity_check(1)").fetchall()
+    except (apsw.CorruptError, UnicodeDecodeError) as error:
+        return str(error)
+    return "" if rows == [("ok",)] else " ".join(str(rows[0][0]).split())
+
+
 # --- errors -------------------------------------------------------------------------------------------------------
+
+DAMAGED_ADVICE = "{path!r} is damaged ({error}). Run `foveate doctor --fix`, or restore a backup."
 
 ADVICE_BY_ERROR: tuple[tuple[type[Exception], str], ...] = (
     (apsw.BusyError, "{path!r} is busy: another process has been writing for over 30 seconds. Try again."),
     (apsw.ReadOnlyError, "{path!r} cannot be written: the file or its directory is read-only. Nothing was changed."),
     (apsw.FullError, "The disk of {path!r} is full. Nothing was changed. Free some space and try again."),
     (apsw.NotADBError, "{path!r} is not a foveate store, or its header is damaged. Restore a backup, or move it away."),
-    (apsw.CorruptError, "{path!r} is damaged ({error}). Run `foveate doctor --fix`, or restore a backup."),
+    (apsw.CorruptError, DAMAGED_ADVICE),
     (apsw.CantOpenError, "{path!r} cannot be opened. Check that its directory exists and that you may write there."),
     (apsw.IOError, "{path!r} cannot be read or written ({error}). Nothing was changed."),
 )
+
+DECODING_ERRORS = (UnicodeDecodeError, zlib.error, json.JSONDecodeError)
+"""Errors of stored values whose bytes have changed. SQLite has no checksums, so it does not notice."""
 
 
 @contextmanager
@@ -279,6 +357,8 @@ def translate_errors(path: str) -> Iterator[None]:
         raise
     except UnicodeEncodeError:
         raise StoreError(f"{path!r} cannot be opened: SQLite needs a path in UTF-8. Choose another --store.") from None
+    except DECODING_ERRORS as error:
+        raise Damaged(DAMAGED_ADVICE.format(path=path, error=error), path=path) from error
     except apsw.Error as error:
         for error_type, advice in ADVICE_BY_ERROR:
             if isinstance(error, error_type):

@@ -35,6 +35,7 @@ from foveate.store.sqlite.connections import (
     SQLiteDatabase,
     copy_database,
     create_private_file,
+    integrity_error,
     translate_errors,
 )
 from foveate.store.sqlite.salvage import salvage_tables
@@ -195,7 +196,7 @@ class SQLiteStore:
                 "counter": meta.get("counter"),
                 "analyser": meta.get("analyser"),
             }
-            damage = self._integrity_error()
+            damage = integrity_error(self._connections.current())
         problems = []
         if damage:
             problems = [f"The file is damaged ({damage}). Run `foveate doctor --fix`, or restore a backup."]
@@ -203,8 +204,13 @@ class SQLiteStore:
             problems = [f"The index disagrees with the records ({mismatch}). Run `foveate doctor --fix`."]
         elif META_RESIDUE in meta:
             problems = ["Bytes of forgotten records may still be in the file. Run `foveate doctor --fix`."]
-        if not self._connections.is_in_memory and self._connections.checkpoint("truncate"):
-            facts["log_bytes"] = self._connections.size("-wal")
+        try:
+            with translate_errors(self.path):
+                has_wal = not self._connections.is_in_memory and not self._connections.is_read_only
+                if has_wal and self._connections.checkpoint("truncate"):
+                    facts["log_bytes"] = self._connections.size("-wal")
+        except StoreError as error:  # a full disk, for example: the rest of the report is all the more useful
+            problems.append(str(error))
         return Health(not problems, facts, tuple(problems), is_damaged=bool(damage))
 
     @property
@@ -304,14 +310,6 @@ class SQLiteStore:
             obstacle = str(error)
         warning = f"Bytes of the forgotten records may still be in the files ({obstacle})."
         return (f"{warning} The next program that opens the store removes them.",)
-
-    def _integrity_error(self) -> str:
-        """Return the first error that SQLite finds in the file, in its words, or an empty string."""
-        try:
-            rows = self._connections.current().execute("pragma integrity_check(1)").fetchall()
-        except apsw.CorruptError as error:
-            return str(error)
-        return "" if rows == [("ok",)] else " ".join(str(rows[0][0]).split())
 
     # --- schema ----------------------------------------------------------------------------------------------------
 
