@@ -179,6 +179,22 @@ def clean(text: str, allow: AllowList | None = None) -> str:
     return redact(strip_invisible(text).strip(), allow).text if text else text
 
 
+def clean_scope(scope: Scope, allow: AllowList | None = None) -> Scope:
+    """Return a scope without secrets in its names. The same name always becomes the same one, so it is found again."""
+    names = {level: getattr(scope, level) for level in _SCOPE_LEVELS}
+    changed = {
+        level: cleaned
+        for level, name in names.items()
+        if isinstance(name, str) and (cleaned := clean_name(name, allow)) != name
+    }
+    return replace(scope, **changed) if changed else scope
+
+
+def clean_name(name: str, allow: AllowList | None = None) -> str:
+    """Return the name of a project, user, agent, session or task as it is stored."""
+    return redact(name, allow).text
+
+
 def paths_in(text: str) -> tuple[str, ...]:
     """Return the file paths that a text mentions, in order. `and/or`, `1/2` and URLs are not paths."""
     if "/" not in text and "." not in text:
