@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,18 @@ def test_a_secret_is_not_stored(template: str, secret: str) -> None:
     assert redacted.endswith(after)
     with engine() as memory:
         assert secret not in memory.add("note", text).record.text
+
+
+@pytest.mark.slow
+def test_no_handoff_keeps_a_secret() -> None:
+    with engine() as memory:
+        for template, secret in FORMATS:
+            text = template.format(secret)
+            fields = {"summary": text, "files_created": [text], "more": {"notes": [text]}}
+            for handoff in (fields, json.dumps(fields), f"# Summary\nDone\n## Files\n- {text}"):
+                memory.tasks.handoff(memory.tasks.add("Fetch the invoices"), handoff)
+        lines = "\n".join(memory.store.export_lines())
+    assert [template for template, secret in FORMATS if secret in lines] == []
 
 
 def test_tokens_of_the_service_are_not_stored(tmp_path: Path) -> None:
