@@ -41,7 +41,7 @@ def test_no_handoff_keeps_a_secret() -> None:
             for handoff in (fields, json.dumps(fields), f"# Summary\nDone\n## Files\n- {text}"):
                 memory.tasks.handoff(memory.tasks.add("Fetch the invoices"), handoff)
         lines = "\n".join(memory.store.export_lines())
-    assert [template for template, secret in FORMATS if secret in lines] == []
+    assert [template for template, secret in FORMATS if secret.split()[0] in lines] == []
 
 
 def test_tokens_of_the_service_are_not_stored(tmp_path: Path) -> None:
