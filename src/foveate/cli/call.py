@@ -200,6 +200,7 @@ def _sets(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
 
     def callback(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         call = ctx.find_object(Call)
+        refuse_unreadable(value, name)
         if value and call is not None:
             call.go_to(value) if name == "store" else setattr(call, name, value)
 
@@ -233,6 +234,12 @@ class Verb(click.Command):
         self.scoped = scoped
         for flag, name, attributes in (*(SCOPE_OPTIONS if scoped else ()), *SHARED_OPTIONS):
             self.params.append(click.Option((flag, name), expose_value=False, callback=_sets(name), **attributes))
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except ValueError as error:  # from the system, about the name of a file
+            raise InputError(f"A path contains a character that no file name can have ({error}). Remove it.") from None
 
     def invoke(self, ctx: click.Context) -> Any:
         if ctx.invoked_subcommand is not None:
