@@ -93,7 +93,8 @@ def command_lines(text: str) -> Iterator[list[str]]:
 
 def attack_cli(tally: Tally, quick: bool, chance: random.Random) -> None:
     number = 0
-    with tempfile.TemporaryDirectory() as name, chdir(name), patch.dict(os.environ, {"HOME": f"{name}/home"}):
+    at_terminal = patch("foveate.cli.call.has_terminal", lambda: True)  # a person may do more than an agent
+    with tempfile.TemporaryDirectory() as name, chdir(name), patch.dict(os.environ, {"HOME": f"{name}/home"}), at_terminal:
         os.mkdir("home")
         with foveate.open(name, personal=False, code=False) as engine:
             engine.add("fact", "Pumps run daily")

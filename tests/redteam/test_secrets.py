@@ -30,6 +30,7 @@ def test_a_secret_is_not_stored(template: str, secret: str) -> None:
     assert redacted.endswith(after)
     with engine() as memory:
         assert secret not in memory.add("note", text).record.text
+        assert secret.split()[0] not in memory.tasks.add(text).name
 
 
 @pytest.mark.slow
