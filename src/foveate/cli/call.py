@@ -182,7 +182,8 @@ def is_agent() -> bool:
 
 def has_terminal() -> bool:
     """Return whether a person can see or type anything: stdin, stdout or stderr is a terminal."""
-    return any(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
+    streams = (sys.stdin, sys.stdout, sys.stderr)  # None or closed in a process that was started without them
+    return any(stream is not None and not stream.closed and stream.isatty() for stream in streams)
 
 
 def say(text: str) -> None:
