@@ -162,31 +162,38 @@ def check_explanations(engine: Engine, context: Context) -> None:
         require(why.included or (why.reason and why.sentence), f"{record.id} was left out without a reason")
 
 
-def compute(engine: Engine, query: str, options: dict[str, Any]) -> Context | None:
-    """Return a context. What is refused for its options is asked without them, and a budget that is too small is raised."""
+def compute(engine: Engine, query: str, options: dict[str, Any]) -> tuple[Context | None, dict[str, Any]]:
+    """Return a context and the options that it has. Refused options are left out, and a budget that is too small is raised."""
     try:
-        return engine.context(query, **options)
+        return engine.context(query, **options), options
     except BudgetError as error:
         require(error.short > 0, f"a budget is {error.short} tokens short")
-        return engine.context(query, **{**options, "budget": options["budget"] + error.short})
+        raised = {**options, "budget": options["budget"] + error.short}
+        return engine.context(query, **raised), raised
     except FoveateError:
-        return compute(engine, query, {"budget": 4_000}) if options.keys() - {"budget"} else None
+        return compute(engine, query, {"budget": 4_000}) if options.keys() - {"budget"} else (None, options)
+
+
+def attack_store(seed: int) -> bool:
+    """Check a random store. Return whether a context was computed."""
+    chance = random.Random(seed)
+    with new_engine(session="s", code=False) as engine:
+        fill(engine, chance)
+        query, wanted = text(chance), request(chance)
+        context, options = compute(engine, query, wanted)
+        if context is None:
+            return False
+        check_budget(context)
+        check_explanations(engine, context)
+        if chance.random() < REPLAYED_SHARE:
+            replay = engine.receipts.replay(context, extra=options.get("extra", ()))
+            require(replay.same, f"the replay differs: {replay.reason}")
+    return True
 
 
 def attack(tally: Tally, quick: bool) -> None:
     refused = 0
     for seed in range(QUICK_COUNT if quick else FULL_COUNT):
-        chance = random.Random(seed)
-        with tally.case(f"store {seed}"), new_engine(session="s", code=False) as engine:
-            fill(engine, chance)
-            query, options = text(chance), request(chance)
-            context = compute(engine, query, options)
-            if context is None:
-                refused += 1
-                continue
-            check_budget(context)
-            check_explanations(engine, context)
-            if chance.random() < REPLAYED_SHARE:
-                replay = engine.receipts.replay(context, extra=options.get("extra", ()))
-                require(replay.same, f"the replay differs: {replay.reason}")
+        with tally.case(f"store {seed}"):
+            refused += not attack_store(seed)
     tally.notes.append(f"{refused:,} requests were refused with an error of foveate")
