@@ -163,7 +163,7 @@ def check_explanations(engine: Engine, context: Context) -> None:
 
 
 def compute(engine: Engine, query: str, options: dict[str, Any]) -> tuple[Context | None, dict[str, Any]]:
-    """Return a context and the options that it has. Refused options are left out, and a budget that is too small is raised."""
+    """Return a context and its options. Refused options are left out, and a budget that is too small is raised."""
     try:
         return engine.context(query, **options), options
     except BudgetError as error:
