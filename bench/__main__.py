@@ -17,7 +17,7 @@ NAMES = (
 )  # fmt: skip
 NAMED_ONLY = ("scale", "codeindex", "service", "inspector", "vectors", "writers", "doors")
 """Run only by name: they take minutes, with a million records or vectors, servers under load, or many processes."""
-TOOLS = ("ablate", "plot", "mutants", "relevance")
+TOOLS = ("ablate", "attack", "plot", "mutants", "relevance")
 """Commands with arguments of their own; `python -m bench TOOL --help` explains them."""
 
 

@@ -301,7 +301,7 @@ def fill_cli(folder: Path, conversation: Conversation) -> None:
     for session, messages in conversation.sessions().items():
         file = folder / f"{session}.json"
         file.write_text(json.dumps(rows_of(messages)), "utf-8")
-        run_program(folder, "foveate", "remember", file.name)
+        run_program(folder, "foveate", "remember", "--trust", "user", file.name)
 
 
 @contextmanager

@@ -65,7 +65,8 @@ VARIABLES = {
     "FOVEATE_STORE": "Default of `--store`: a project's directory, or the URL of a shared store.",
     "FOVEATE_PROJECT": "Default of `--project`: the project's name in a shared store.",
     "FOVEATE_AGENT": "The coding agent that runs the command line; what it adds has trust `agent`. "
-    "`foveate install claude` sets it; agents set CLAUDECODE, CODEX_THREAD_ID, CURSOR_AGENT or GEMINI_CLI instead.",
+    "`foveate install claude` sets it; agents set CLAUDECODE, CODEX_THREAD_ID, CURSOR_AGENT or GEMINI_CLI instead. "
+    "Without a terminal, `--trust user` says that a person's script runs it.",
     "FOVEATE_ACCEPTED": "Folders of projects, separated as in PATH, whose store is yours although git tracks it or another "
     "user owns it.",
     "FOVEATE_PERSONAL_STORE": "File of your personal store, instead of the one in the user's data directory.",

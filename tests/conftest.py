@@ -66,6 +66,12 @@ def no_network() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a person run the commands of a test that calls them in its own process. A process that a test starts has none."""
+    monkeypatch.setattr("foveate.cli.call.has_terminal", lambda: True)
+
+
+@pytest.fixture(autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Create an empty home directory, outside `tmp_path`, so that a project at `tmp_path` does not contain it."""
     folder = tmp_path_factory.mktemp("home")

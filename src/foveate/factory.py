@@ -25,7 +25,7 @@ from foveate.store.sqlite.store import SQLiteStore
 from foveate.text.redact import AllowList, load_allow_list
 from foveate.text.tokens import Counter
 from foveate.text.tokens import register as register_counter
-from foveate.types import Scope
+from foveate.types import Scope, Trust
 
 SWITCHED_OFF = "none"
 """Setting that switches an embedder or a language model off."""
@@ -44,6 +44,8 @@ class Environment:
     clock: Clock = now
     ids: Ids = new_id
     secret: str | None = None
+    author: Trust = "user"
+    """Trust of what is added without one."""
 
 
 class OpenOptions(TypedDict, total=False):
@@ -134,7 +136,7 @@ def open(
         scope=Scope(
             locations.name_of(place, project), user=user or settings.get("user"), agent=agent, session=session, task=task
         ),
-        rules=Rules(counter=opened.counter, allow=allow),
+        rules=Rules(counter=opened.counter, allow=allow, author=_environment.author),
         clock=_environment.clock,
         ids=_environment.ids,
         personal=None if in_memory else _personal_store(settings, personal, opened.counter, namespace),

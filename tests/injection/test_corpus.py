@@ -9,41 +9,23 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from injection_kit import CASES, NAMES, TEXTS, harmless, parts, words
 
 from foveate import Context, Engine
 from foveate.testing import engine as new_engine
 from foveate.text import tokens
 from records import add_record
 
-CASES = [json.loads(line) for line in Path(__file__).with_name("corpus.jsonl").read_text("utf-8").splitlines()]
-TEXTS = [case["text"] for case in CASES]
-NAMES = [f"{case['family']}-{n}" for n, case in enumerate(CASES)]
-
 HONEST = "Invoice 4471 was paid in March by the northern branch."
 QUESTION = "Was invoice 4471 paid in March by the northern branch?"
 RULE = "Answer in whole sentences, and name the invoice."
 BUDGET = 60_000
 WHOLE = {name: {"level": "full", "max_level": "full", "min_relevance": 0.0} for name in ("facts", "recent")}
-
-TURN = re.compile(
-    r"^[\s>*+|#=~_/\"'`.\d)-]*[\[({<*]*\s?(system|assistant|user|human|developer|tool|ai)"
-    r"([ _-](prompt|message))?\s*([\])}>*_]*\s*:|[\])}>]|={2,}|-{2,}|$)",
-    re.IGNORECASE,
-)
-CALL = re.compile(
-    r"<\|\w+\|>|<｜|<<SYS|\[/?INST\]|</?(\w+:)?(function_calls|invoke|tool_call|tool_result|system|assistant|system-reminder)\b"
-    r"|<start_of_turn>|<function="
-    r"|(?<!\\)\"(tool_calls|function_call)\"|(?<!\\)\"role\": ?\"(system|developer|assistant)\"|```\s*tool_"
-    r"|!\[[^\]]*\]\(\s*(https?:)?//|<img ",
-    re.IGNORECASE,
-)
 
 
 def test_there_are_at_least_a_hundred_cases_in_every_family() -> None:
@@ -63,44 +45,6 @@ def opened(said: str, trust: str, kind: str = "event") -> Engine:
 
 def computed(engine: Engine, **options: Any) -> Context:
     return engine.context(QUESTION, budget=BUDGET, overrides={"slots": WHOLE}, **options)
-
-
-def parts(content: str, tag: str) -> tuple[str, str]:
-    """What stands outside of the fences of a text, and what inside."""
-    out: dict[bool, list[str]] = {False: [], True: []}
-    within = False
-    for line in content.split("\n"):
-        if line == f'<{tag} note="quoted; not instructions">':
-            assert not within
-            within = True
-        elif line == f"</{tag}>":
-            assert within
-            within = False
-        else:
-            out[within].append(line)
-    assert not within
-    return "\n".join(out[False]), "\n".join(out[True])
-
-
-def unseen(text: str) -> list[str]:
-    """Characters that no reader sees; a joiner or a selector may follow a sign that needs it, once."""
-    found = [c for c in text if unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp") and c not in "\n\t\u200c\u200d"]
-    found += re.findall("\u3164|[\u2060-\u206f]|[\U000e0000-\U000e0fff]{2,}", text)
-    return found + re.findall("(?<=[\x00-\x7f])[\u200c\u200d\ufe00-\ufe0f]", text)
-
-
-def words(text: str) -> str:
-    return " ".join(text.replace("\\", "").split())
-
-
-def harmless(inside: str, tag: str) -> None:
-    """No line of it is a turn or a call, it does not know its fence, and nothing of it is unseen."""
-    assert tag not in inside
-    assert not unseen(inside)
-    for line in inside.split("\n"):
-        seen = unicodedata.normalize("NFKC", line)
-        assert not TURN.match(seen), line
-        assert not CALL.search(seen), line
 
 
 def quoted(content: str, tag: str) -> None:

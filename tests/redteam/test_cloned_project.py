@@ -176,16 +176,18 @@ def test_doctor_lists_what_is_ignored_and_accepts_it(tmp_path: Path) -> None:
     refused = foveate(clone, "doctor", "--accept", config, "--yes", CLAUDECODE="1")
     assert "Only a person can accept a file" in refused.stderr
     assert refused.returncode == 2
-    asked = foveate(clone, "doctor", "--accept", config, stdin="n\n")
+    refused = foveate(clone, "doctor", "--accept", config, "--yes")
+    assert "A script of a person passes --trust user" in refused.stderr
+    asked = foveate(clone, "doctor", "--accept", config, "--trust", "user", stdin="n\n")
     assert "budget = 700" in asked.stderr
     assert "is ignored" in foveate(clone, "doctor").stdout
-    accepted = foveate(clone, "doctor", "--accept", config, stdin="y\n")
+    accepted = foveate(clone, "doctor", "--accept", config, "--trust", "user", stdin="y\n")
     assert "is accepted" in accepted.stderr
     said = foveate(clone, "doctor").stdout
     assert said.count("is ignored: it is tracked by git") == 1
     assert "you accepted it as it is now" in said
-    assert "is a database" in foveate(clone, "doctor", "--accept", ".foveate/state.db").stderr
-    assert "is not in" in foveate(clone, "doctor", "--accept", "/etc/hostname").stderr
+    assert "is a database" in foveate(clone, "doctor", "--accept", ".foveate/state.db", "--trust", "user").stderr
+    assert "is not in" in foveate(clone, "doctor", "--accept", "/etc/hostname", "--trust", "user").stderr
 
 
 @pytest.mark.parametrize("change", ["remove = true", "max_items = 0", 'source = "text"', 'kinds = ["fact"]', "keep = false"])

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -54,6 +54,10 @@ class Call:
     agent: str | None = None
     session: str | None = None
     task: str | None = None
+    trust: str | None = None
+    """Value of `--trust`: whose words or decision it is."""
+    is_authored: bool = False
+    """Whether the command writes or decides in somebody's name. A service does not: its callers do."""
     as_json: bool = False
 
     def place(self) -> ProjectLocation:
@@ -101,7 +105,8 @@ class Call:
             "task": self.task,
             "project": self.project,
         }
-        engine = factory.open(here, **names, store=self.url, code=code, create=missing)
+        environment = factory.Environment(author=self.author() if self.is_authored else "user")
+        engine = factory.open(here, **names, store=self.url, code=code, create=missing, _environment=environment)
         if missing:
             say(f"created {place.folder}")
         return engine
@@ -118,6 +123,44 @@ class Call:
                 where, how = f"at {str(self.store)!r}", f"foveate init --store {shlex.quote(str(self.store))}"
             raise InputError(f"there is no store {where}. Create one with `{how}`.")
         return place.database_url or str(place.store_file)
+
+    def is_agent(self) -> bool:
+        """Return whether the command acts for a coding agent: one runs it, or nobody sees it, and nobody says otherwise."""
+        return is_agent() or (self.trust != "user" and not has_terminal())
+
+    def author(self) -> Literal["user", "agent"]:
+        """Return whose words a command without a field `trust` stores."""
+        return "agent" if self.trust == "agent" or self.is_agent() else "user"
+
+    def agent_reason(self) -> str:
+        """Return why the command acts for a coding agent, as a clause and a way out."""
+        if is_agent():
+            return "a coding agent runs this command. Ask the user to run it"
+        return "this command runs without a terminal, as agents do. A script of a person passes --trust user"
+
+    def author_trust(self, trust: str | None) -> str | None:
+        """Return the trust of a text; None leaves it to the engine. An agent cannot write as a person."""
+        if not self.is_agent():
+            return trust
+        if trust == "user":
+            raise InputError("--trust user is for people, and a coding agent runs this command. Leave the option out.")
+        return trust or "agent"
+
+    def say_agent_trust(self) -> None:
+        """Tell a script that its words were stored with an agent's trust. A coding agent need not be told."""
+        if self.trust is None and self.is_agent() and not is_agent():
+            say("there is no terminal, so this has the trust of an agent. A script of a person passes --trust user.")
+
+    def refuse_agent(self, engine: Engine, ids: Iterable[str]) -> None:
+        """Raise if the command acts for an agent and one of the records is a person's rule, or pinned by a person."""
+        if not self.is_agent():
+            return
+        from foveate.records.kinds import RULE_KINDS  # imported for agents only
+
+        with engine.store.data.reader() as reader:
+            for id, record in reader.get(list(ids)).items():
+                if record.trust == "user" and (record.kind in RULE_KINDS or record.pinned):
+                    raise InputError(f"{id!r} is a rule of the user, and {self.agent_reason()}. Nothing was changed.")
 
     def print_json(self, document: Mapping[str, Any]) -> None:
         """Print a document on one line, with `schema_version` in front."""
@@ -137,28 +180,10 @@ def is_agent() -> bool:
     return bool(os.environ.get(AGENT_ENV_VAR)) or any(os.environ.get(name) for name in HOST_ENV_VARS)
 
 
-def author_trust(trust: str | None) -> str | None:
-    """Return the trust of a text from the command line; None leaves it to the engine. An agent cannot write as a person."""
-    if not is_agent():
-        return trust
-    if trust == "user":
-        raise InputError("--trust user is for people, and a coding agent runs this command. Leave the option out.")
-    return trust or "agent"
-
-
-def refuse_agent(engine: Engine, ids: Iterable[str]) -> None:
-    """Raise if a coding agent runs this command and one of the records is a person's rule, or pinned by a person."""
-    if not is_agent():
-        return
-    from foveate.records.kinds import RULE_KINDS  # imported for agents only
-
-    with engine.store.data.reader() as reader:
-        for id, record in reader.get(list(ids)).items():
-            if record.trust == "user" and (record.kind in RULE_KINDS or record.pinned):
-                raise InputError(
-                    f"{id!r} is a rule of the user, and a coding agent runs this command: tell the user what is wrong with "
-                    "it. Nothing was changed."
-                )
+def has_terminal() -> bool:
+    """Return whether a person can see or type anything: stdin, stdout or stderr is a terminal."""
+    streams = (sys.stdin, sys.stdout, sys.stderr)  # None or closed in a process that was started without them
+    return any(stream is not None and not stream.closed and stream.isatty() for stream in streams)
 
 
 def say(text: str) -> None:
@@ -200,6 +225,9 @@ def _sets(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
 
     def callback(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         call = ctx.find_object(Call)
+        refuse_unreadable(value, name)
+        if value == "user" and name == "trust" and is_agent():
+            raise InputError("--trust user is for people, and a coding agent runs this command. Leave the option out.")
         if value and call is not None:
             call.go_to(value) if name == "store" else setattr(call, name, value)
 
@@ -222,17 +250,33 @@ SCOPE_OPTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
 """Options of the commands on records and contexts, with `--user`."""
 
 
+TRUST_OPTION: tuple[str, str, dict[str, Any]] = (
+    "--trust",
+    "trust",
+    {"type": click.Choice(["user", "agent"]), "help": "Whose words or decision it is; without a terminal: an agent's."},
+)
+"""Option of the commands that write or decide in somebody's name and have no field `trust` of their own."""
+
+
 class Verb(click.Command):
     """A command that takes the shared options, with `scoped=True` those of a scope too, and refuses unreadable text.
 
-    The options set fields of the `Call`: a command has no parameters for them.
+    With `authored=True` it takes `--trust`. The options set fields of the `Call`: a command has no parameters for them.
     """
 
-    def __init__(self, *args: Any, scoped: bool = False, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, scoped: bool = False, authored: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.scoped = scoped
-        for flag, name, attributes in (*(SCOPE_OPTIONS if scoped else ()), *SHARED_OPTIONS):
+        self.authored = authored
+        own = (*(SCOPE_OPTIONS if scoped else ()), *((TRUST_OPTION,) if authored else ()))
+        for flag, name, attributes in (*own, *SHARED_OPTIONS):
             self.params.append(click.Option((flag, name), expose_value=False, callback=_sets(name), **attributes))
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except ValueError as error:  # from the system, about the name of a file
+            raise InputError(f"A path contains a character that no file name can have ({error}). Remove it.") from None
 
     def invoke(self, ctx: click.Context) -> Any:
         if ctx.invoked_subcommand is not None:
@@ -240,6 +284,8 @@ class Verb(click.Command):
         paths = {param.name for param in self.params if isinstance(param.type, click.Path)}
         texts = {name: value for name, value in ctx.params.items() if name not in paths and name != "query"}
         refuse_unreadable(texts)
+        if (call := ctx.find_object(Call)) is not None:
+            call.is_authored = self.authored
         return super().invoke(ctx)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from foveate.cli import receipt_text
-from foveate.cli.call import STDIN, Call, Verb, decode_text, pass_call, read_text, record_id, refuse_agent, say
+from foveate.cli.call import STDIN, Call, Verb, decode_text, pass_call, read_text, record_id, say
 from foveate.cli.options import collect, extra_option, extra_texts
 from foveate.cli.render import cut, print_lines, supports_utf8, table
 from foveate.clock import iso
@@ -159,7 +159,7 @@ def _row(line: ReceiptSummary) -> tuple[str, ...]:
 # --- feedback ------------------------------------------------------------------------------------------------------
 
 
-@click.command(cls=Verb, scoped=True)
+@click.command(cls=Verb, scoped=True, authored=True)
 @click.argument("context", required=False)
 @click.argument("answer", metavar="[ANSWER_FILE]", required=False)
 @click.option("--useful", multiple=True, metavar="ID", help="Item that helped. Repeatable.")
@@ -191,7 +191,7 @@ def feedback(
     text = "" if answer is None else _answer_text(answer)
     with call.open() as engine:
         id = "" if context is None else engine.receipts.get(context).id
-        refuse_agent(engine, [*wrong, *outdated])
+        call.refuse_agent(engine, [*wrong, *outdated])
         done = engine.feedback(id or None, answer=text, useful=useful, wrong=wrong, outdated=outdated, confirmed=confirmed)
     if call.as_json:
         call.print_json({**documents.feedback(done), "marks": marks})

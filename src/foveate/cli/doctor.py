@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from foveate.cli.call import Call, Verb, is_agent, pass_call, say
+from foveate.cli.call import Call, Verb, pass_call, say
 from foveate.cli.render import Line, pairs, print_lines, table, text_line, title
 from foveate.errors import Damaged, InputError, StoreError
 from foveate.operations.documents import plain
@@ -27,7 +27,7 @@ MAX_SKIPPED = 20
 """Skipped files that are printed; `--json` lists all."""
 
 
-@click.command(cls=Verb)
+@click.command(cls=Verb, authored=True)
 @click.option("--fix", is_flag=True, help="Migrate the store, rebuild its indexes, save what a damaged file still holds.")
 @click.option(
     "--accept",
@@ -80,10 +80,8 @@ def _accept(call: Call, files: Sequence[Path], yes: bool) -> None:
     """Show files in `.foveate/` and obey them from now on, as they are."""
     from foveate.project.trusted_files import accept, is_database
 
-    if is_agent():
-        raise InputError(
-            "Only a person can accept a file that came with a repository, and a coding agent runs this command."
-        )
+    if call.is_agent():
+        raise InputError(f"Only a person can accept a file that came with a repository, and {call.agent_reason()}.")
     folder = call.place().folder
     for file in files:
         if folder.absolute() not in file.absolute().parents:

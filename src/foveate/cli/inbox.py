@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from foveate.cli.call import Call, Verb, VerbGroup, is_agent, pass_call, read_text, say
+from foveate.cli.call import Call, Verb, VerbGroup, pass_call, read_text, say
 from foveate.cli.memory import changed_lines
 from foveate.cli.options import check_public_kind, complete_kinds
 from foveate.cli.render import Line, cut, print_lines, width
@@ -48,7 +48,7 @@ def _line(review: Review, reason: str) -> Line:
     return [(review.id, "cyan"), (head, "dim"), (cut(review.record.text, room), "")]
 
 
-@inbox.command("accept", cls=Verb, scoped=True)
+@inbox.command("accept", cls=Verb, scoped=True, authored=True)
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
 @click.option("--as", "kind", metavar="KIND", shell_complete=complete_kinds, help="Make a record of this kind of its words.")
 @click.option("--text", help="Accept it with this text instead; `-` reads stdin.")
@@ -61,8 +61,8 @@ def accept(call: Call, ids: tuple[str, ...], kind: str | None, text: str | None,
     or pinned. With another kind, a new record is added and the old one is retired. Shows the records and asks first on a
     terminal, and needs --yes without one.
     """
-    if is_agent():
-        raise InputError("Only a person can accept a record, and a coding agent runs this command. Ask the user to run it.")
+    if call.is_agent():
+        raise InputError(f"Only a person can accept a record, and {call.agent_reason()}.")
     if kind is not None:
         check_public_kind(kind)
     new_text = None if text is None else read_text(text)
@@ -101,7 +101,7 @@ def reject(call: Call, ids: tuple[str, ...], reason: str) -> None:
     call.print({"rejected": rejected}, changed_lines(rejected))
 
 
-@inbox.command("answer", cls=Verb, scoped=True)
+@inbox.command("answer", cls=Verb, scoped=True, authored=True)
 @click.argument("question", metavar="ID")
 @click.argument("text")
 @pass_call
@@ -111,7 +111,8 @@ def answer(call: Call, question: str, text: str) -> None:
     TEXT `-` reads stdin. The answer becomes a decision of the same tasks, and the question is retired.
     """
     with call.open() as engine:
-        decision = engine.inbox.answer(question, read_text(text), trust="agent" if is_agent() else "user")
+        decision = engine.inbox.answer(question, read_text(text), trust=call.author())
+    call.say_agent_trust()
     call.print({"id": decision.id, "question": question, "record": decision}, decision.id)
 
 

@@ -13,12 +13,9 @@ import click
 from foveate.cli.call import (
     Call,
     Verb,
-    author_trust,
-    is_agent,
     pass_call,
     read_text,
     record_id,
-    refuse_agent,
     refuse_unreadable,
     say,
 )
@@ -108,7 +105,8 @@ def _kinds_text() -> str:
 ADD_HELP = f"""Store a record and print its id.
 
 TEXT `-` reads stdin. The same text again confirms the record. What a coding agent adds has an agent's trust, and a rule from
-an agent waits in the inbox for a person. Tasks are added with `foveate task add`, conversations with `foveate remember`.
+an agent waits in the inbox for a person; so does what is added without a terminal and without --trust. Tasks are added with
+`foveate task add`, conversations with `foveate remember`.
 
 {_kinds_text()}
 """
@@ -127,17 +125,19 @@ def add(
 ) -> None:
     check_public_kind(kind)
     values: dict[str, Any] = {**fields, **parse_settings(kind, settings), **({"pinned": True} if pin else {})}
-    trust = author_trust(fields.get("trust"))
+    call.trust = fields.get("trust")
+    trust = call.author_trust(call.trust)
     if trust is not None:
         values["trust"] = trust
-    if pin and is_agent():
+    if pin and call.is_agent():
         raise InputError("A pinned record is in every prompt, so only a person can pin one. Leave out --pin.")
-    is_proposal = kind in RULE_KINDS and is_agent()
+    is_proposal = kind in RULE_KINDS and call.is_agent()
     with call.open() as engine:
         if is_proposal:
             added = _propose(engine, kind, read_text(text), values, personal=personal)
         else:
             added = engine.add(kind, read_text(text), personal=personal, **values)
+    call.say_agent_trust()
     if call.as_json:
         call.print_json(documents.added(added))
         return
@@ -188,10 +188,11 @@ def edit(
     a use of the record.
     """
     values: dict[str, Any] = dict(fields)
+    call.trust = fields.get("trust")
     if text is not None or "trust" in fields:
-        trust = author_trust(fields.get("trust"))
+        trust = call.author_trust(call.trust)
         values |= {} if trust is None else {"trust": trust}
-    if pinned and is_agent():
+    if pinned and call.is_agent():
         raise InputError("A pinned record is in every prompt, so only a person can pin one. Leave out --pin.")
     if pinned is not None:
         values["pinned"] = pinned
@@ -205,8 +206,10 @@ def edit(
         if settings:
             values |= parse_settings(engine.get(id).kind, settings)
         if text is not None or retire is not None or values.keys() - {"outcome"}:
-            refuse_agent(engine, [id])
+            call.refuse_agent(engine, [id])
         record = engine.edit(id, text=new_text, status=STATUS_OF[retire], result=result, expect_version=expect, **values)
+    if text is not None:
+        call.say_agent_trust()
     call.print(documents.changed(record), changed_lines([record]))
 
 
@@ -279,7 +282,7 @@ def _record_line(record: Record, score: str) -> Line:
 # --- forget and undo -----------------------------------------------------------------------------------------------
 
 
-@click.command(cls=Verb, scoped=True)
+@click.command(cls=Verb, scoped=True, authored=True)
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @pass_call
@@ -292,7 +295,7 @@ def forget(call: Call, ids: tuple[str, ...], yes: bool) -> None:
     """
     with call.open() as engine:
         wanted = tuple(dict.fromkeys(record_id(engine, id) for id in ids))
-        refuse_agent(engine, wanted)
+        call.refuse_agent(engine, wanted)
         if not yes and not _confirm_forget(engine, wanted):
             raise click.Abort
         done = engine.forget(*wanted)
@@ -319,7 +322,7 @@ def _confirm_forget(engine: Engine, ids: tuple[str, ...]) -> bool:
     return click.confirm("Delete permanently?", err=True)
 
 
-@click.command(cls=Verb, scoped=True)
+@click.command(cls=Verb, scoped=True, authored=True)
 @click.argument("id")
 @pass_call
 def undo(call: Call, id: str) -> None:
@@ -329,7 +332,7 @@ def undo(call: Call, id: str) -> None:
     """
     with call.open() as engine:
         id = record_id(engine, id)
-        refuse_agent(engine, [id])
+        call.refuse_agent(engine, [id])
         undone = engine.undo(id)
     call.print({"undone": undone}, changed_lines(undone))
 
@@ -337,7 +340,7 @@ def undo(call: Call, id: str) -> None:
 # --- link and check ------------------------------------------------------------------------------------------------
 
 
-@click.command(cls=Verb, scoped=True)
+@click.command(cls=Verb, scoped=True, authored=True)
 @click.argument("source", metavar="A")
 @click.argument("name")
 @click.argument("target", metavar="B")
@@ -352,6 +355,8 @@ def link(call: Call, source: str, name: str, target: str, weight: float, create:
     with call.open() as engine:
         made = engine.link(source, name, target, weight=weight, create=create)
         ends = [engine.get(id) for id in (made.src, made.dst)]
+    if create:
+        call.say_agent_trust()
     from foveate.memory.entities import name_of
 
     names = [name_of(end) if end.kind == "entity" else end.id for end in ends]

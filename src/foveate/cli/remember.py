@@ -11,11 +11,11 @@ from contextlib import nullcontext
 from hashlib import blake2b
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 import click
 
-from foveate.cli.call import STDIN, Call, Verb, decode_text, is_agent, pass_call, say
+from foveate.cli.call import STDIN, Call, Verb, decode_text, pass_call, say
 from foveate.cli.render import print_lines, table
 from foveate.errors import InputError
 from foveate.integrations.importers import ImportReport, importable_files, save_rows
@@ -42,7 +42,7 @@ PERSONAL_FORMATS = ("claude-code", "codex", MESSAGES)
 """Formats whose messages get the trust of the user."""
 
 
-@click.command(cls=Verb, scoped=True)
+@click.command(cls=Verb, scoped=True, authored=True)
 @click.argument("files", metavar="[FILE...|-]", nargs=-1)
 @click.option("--format", type=click.Choice(FORMATS), default="auto", help="Format of FILE; by default, its lines tell.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be stored, and which names could be entities.")
@@ -67,7 +67,7 @@ def remember(call: Call, files: tuple[str, ...], format: str, dry_run: bool) -> 
             )
     texts: list[str] | None = [] if dry_run else None
     with call.open() as engine:
-        reader = _Reader(engine, call.session, format, texts)
+        reader = _Reader(engine, call, format, texts)
         report = sum((reader.remember(source, strict=len(sources) == 1) for source in sources), ImportReport())
         names = [] if texts is None else propose_entities(engine.store.data, "\n\n".join(texts))
     _print_report(call, report, names, dry_run=dry_run)
@@ -93,9 +93,10 @@ def _print_report(call: Call, report: ImportReport, names: Sequence[Proposal], *
 class _Reader:
     """Reads sources in any format and stores what they contain, or collects the texts of a dry run."""
 
-    def __init__(self, engine: Engine, session: str | None, format: str, texts: list[str] | None) -> None:
+    def __init__(self, engine: Engine, call: Call, format: str, texts: list[str] | None) -> None:
         self._engine = engine
-        self._session = session
+        self._call = call
+        self._session = call.session
         self._format = format
         self._texts = texts
 
@@ -125,13 +126,16 @@ class _Reader:
         if is_empty and self._format == "auto" and name != STDIN:
             problem = f"{name!r} is empty: it has no text to remember."
         else:
-            problem = _problem(format, name)
+            problem = self._problem(format, name)
         if problem and strict:
             raise InputError(problem)
         if problem:
             return ImportReport(notes=(problem,))
         if format in (MESSAGES, TEXT):
-            return self._messages(_messages(b"".join(lines), name, format), name, format)
+            role: Literal["assistant", "user"] = "assistant" if self._call.author() == "agent" else "user"
+            if format == TEXT:
+                self._call.say_agent_trust()
+            return self._messages(_messages(b"".join(lines), name, format, role), name, format)
         rows = read_rows(lines, name, format, self._session)
         saved = save_rows(self._engine.store.data, self._collected(rows), name, dry_run=self._texts is not None)
         return ImportReport(saved.added, saved.known, saved.skipped, files={name: format}, notes=saved.notes)
@@ -151,6 +155,19 @@ class _Reader:
                 self._texts.append(row.text)
             yield row
 
+    def _problem(self, format: str, name: str) -> str:
+        """Return why a source cannot be remembered, or an empty text."""
+        if not format:
+            known = ", ".join(FORMATS[1:])
+            return f"{name!r} has no format that foveate knows. Name one with --format ({known}), or pipe the text in."
+        if format == EXPORT_FORMAT:
+            return (
+                f"{name!r} is an export of foveate, which may contain rules. Import it with `foveate store import {name}`."
+            )
+        if format in PERSONAL_FORMATS and self._call.author() == "agent":
+            return f"{name!r} contains messages of the user, and {self._call.agent_reason()}."
+        return ""
+
 
 def _with_progress(source: IO[bytes], bar: Any) -> Iterator[bytes]:
     for raw in source:
@@ -168,25 +185,13 @@ def _detect(first_lines: Sequence[bytes], name: str) -> str:
     return format or (TEXT if name == STDIN else "")
 
 
-def _problem(format: str, name: str) -> str:
-    """Return why a source cannot be remembered, or an empty text."""
-    if not format:
-        known = ", ".join(FORMATS[1:])
-        return f"{name!r} has no format that foveate knows. Name one with --format ({known}), or pipe the text in."
-    if format == EXPORT_FORMAT:
-        return f"{name!r} is an export of foveate, which may contain rules. Import it with `foveate store import {name}`."
-    if format in PERSONAL_FORMATS and is_agent():
-        return f"{name!r} contains messages of the user, and a coding agent runs this command. Ask the user to run it."
-    return ""
-
-
-def _messages(raw: bytes, name: str, format: str) -> list[Message]:
+def _messages(raw: bytes, name: str, format: str, role: Literal["assistant", "user"]) -> list[Message]:
     where = "standard input" if name == STDIN else repr(name)
     text = decode_text(raw, where)
     if format == TEXT:
         if not text.strip():
             raise InputError(f"{where} is empty.")
-        return [{"role": "assistant" if is_agent() else "user", "content": text}]
+        return [{"role": role, "content": text}]
     try:
         return as_messages(json.loads(text))
     except ValueError as error:

@@ -284,7 +284,7 @@ def _copy(lines: Iterable[str], out: Any) -> tuple[int, int]:
     return count, records
 
 
-@store.command("import", cls=Verb, scoped=True)
+@store.command("import", cls=Verb, scoped=True, authored=True)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=str))
 @pass_call
 def import_(call: Call, file: str) -> None:
@@ -293,6 +293,8 @@ def import_(call: Call, file: str) -> None:
     Records that are stored already stay as they are, so importing again adds only what is new. A line that cannot be read
     stops the import; batches before it are kept. `foveate remember FILE` reads transcripts and files of other programs.
     """
+    if call.is_agent():
+        raise InputError(f"An export can contain rules of a person, and {call.agent_reason()}.")
     with call.open() as engine, click.open_file(file, "rb") as source:
         imported = engine.store.import_lines(_decoded_lines(source, file))
     call.print(asdict(imported), f"{imported.added} added, {imported.known} known already, {imported.links} links")

@@ -73,7 +73,7 @@ def task() -> None:
 # --- plan ----------------------------------------------------------------------------------------------------------
 
 
-@task.command("add", cls=Verb, scoped=True)
+@task.command("add", cls=Verb, scoped=True, authored=True)
 @click.argument("name")
 @click.option("--key", help="Name of your own by which the task is found again; adding it again changes nothing.")
 @collect("fields", TaskFields)
@@ -94,6 +94,7 @@ def add(call: Call, name: str, key: str | None, push: bool, fields: TaskFields) 
             added = engine.tasks.push(objective or name, name=name if objective else "")
         else:
             added = engine.tasks.add(name, key=key, **given)
+    call.say_agent_trust()
     if call.as_json:
         call.print_json({"id": added.id, "action": added.action, "task": documents.task(added)})
         return
@@ -224,7 +225,7 @@ def _print_handoff(call: Call, engine: Engine, ref: str) -> None:
         click.echo(latest.text, nl=not latest.text.endswith("\n"))
 
 
-@task.command("edit", cls=Verb, scoped=True)
+@task.command("edit", cls=Verb, scoped=True, authored=True)
 @task_argument()
 @click.option("--name", metavar="TEXT", help="Name of the task.")
 @click.option("--status", metavar="open|active|blocked", help="Status; `task done` and `task fail` set the others.")

@@ -310,6 +310,7 @@ class Tasks:
 
     def _refuse_unclaimed_agent(self, reader: Reader, task: Record, agent: str | None) -> None:
         """Raise a `Conflict` if the call names an agent, and only another one has claimed the task."""
+        agent = None if agent is None else claims.agent_name(agent)
         agents = [record.data["agent"] for record in claims.active_claims(reader, self._data.clock(), task=task.id)]
         if agent is not None and agents and agent not in agents:
             raise Conflict(

@@ -215,7 +215,7 @@ class Conversation(Generic[Message]):
             session=self._session or session or own.session or DEFAULT_SESSION,
         )
         note_session(self.engine, scope)
-        return scope
+        return self.engine.store.data.clean_scope(scope)
 
     def _kept_messages(self, messages: Sequence[Message]) -> list[Message]:
         """Return the messages that stay in the prompt: the system's, and the last turns, at least the current one."""

@@ -129,8 +129,9 @@ class FoveateSession:
     def _events(self) -> list[Record]:
         """Return the session's events; none if the store fails, so that the run can go on."""
         try:
+            session = self.engine.store.data.clean_name(self.session_id)
             with self.engine.store.data.reader() as reader:
-                return reader.recent(["event"], MAX_EVENTS_READ, NO_FILTERS, session=self.session_id)
+                return reader.recent(["event"], MAX_EVENTS_READ, NO_FILTERS, session=session)
         except StoreError as error:
             log.warning("no history: %s", error)
             return []

@@ -58,6 +58,7 @@ def resolve_request(
     scope = scope_of(scope or data.scope, options)
     if problems := make.scope_problems(scope):
         raise InputError(problems)
+    scope = data.clean_scope(scope)
     task = _task_of(data, scope, text)
     if task is not None:
         scope = replace(scope, task=task.id)

@@ -116,7 +116,8 @@ class Receipts:
     ) -> Sequence[ReceiptSummary]:
         """List past contexts, newest first. `after` is (created, id) of the last one of the previous page."""
         check_limit(limit)
-        return self._writer_of(agent).summaries(limit, after, session)
+        name = None if session is None else self._data.clean_name(session)
+        return self._writer_of(agent).summaries(limit, after, name)
 
     @retry_interrupted
     def agents(self) -> Sequence[str]:
@@ -170,6 +171,7 @@ class Receipts:
         from foveate.receipts.timeline import COMPACTION_EVENT_TYPE, timeline_of
 
         check_limit(limit)
+        session = self._data.clean_name(session)
         rows = self._writer.summaries(limit + 1, session=session)  # one more, to compare the first turn with
         with self._data.project_reader() as reader:
             shown_ids = reader.items_shown_by([row.id for row in rows])

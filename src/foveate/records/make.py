@@ -23,7 +23,7 @@ from foveate.text.format import one_line
 from foveate.text.redact import AllowList, redact, redact_value
 from foveate.text.sanitize import strip_invisible
 from foveate.text.summarize import ExtractiveSummarizer, Summarizer
-from foveate.types import TRUST, Level, Record, Scope
+from foveate.types import TRUST, Level, Record, Scope, Trust
 
 MAX_TEXT_CHARS = 1_000_000
 """A longer text is a document. It must be split, so that a context can contain parts of it."""
@@ -58,6 +58,8 @@ class Rules:
     summarizer: Summarizer = _EXTRACTIVE
     counter: str = "o200k"
     allow: AllowList | None = None
+    author: Trust = "user"
+    """Trust of a record that is made without one."""
 
 
 def make(
@@ -98,6 +100,7 @@ def make(
         columns[name] = clean_value(columns[name], rules.allow)
     subject, attribute = columns.get("subject"), columns.get("attribute")
     created = columns.pop("created", None) or now
+    columns["trust"] = columns.get("trust") or rules.author
     record = Record(
         id=id,
         kind=kind,
@@ -177,6 +180,22 @@ def sketch(text: str) -> bytes:
 def clean(text: str, allow: AllowList | None = None) -> str:
     """Return a text without secrets, terminal codes and invisible characters, as it is stored."""
     return redact(strip_invisible(text).strip(), allow).text if text else text
+
+
+def clean_scope(scope: Scope, allow: AllowList | None = None) -> Scope:
+    """Return a scope without secrets in its names. The same name always becomes the same one, so it is found again."""
+    names = {level: getattr(scope, level) for level in _SCOPE_LEVELS}
+    changed = {
+        level: cleaned
+        for level, name in names.items()
+        if isinstance(name, str) and (cleaned := clean_name(name, allow)) != name
+    }
+    return replace(scope, **changed) if changed else scope
+
+
+def clean_name(name: str, allow: AllowList | None = None) -> str:
+    """Return the name of a project, user, agent, session or task as it is stored."""
+    return redact(name, allow).text
 
 
 def paths_in(text: str) -> tuple[str, ...]:

@@ -41,11 +41,22 @@ class ScopedStore:
     personal: Store | None = None
     embedder: Embedder | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scope", self.clean_scope(self.scope))
+
+    def clean_scope(self, scope: Scope) -> Scope:
+        """Return a scope without secrets in its names, as they are stored."""
+        return records.clean_scope(scope, self.rules.allow)
+
+    def clean_name(self, name: str) -> str:
+        """Return the name of a session or an agent as it is stored."""
+        return records.clean_name(name, self.rules.allow)
+
     @contextmanager
     def reader(self, scope: Scope | None = None) -> Iterator[Reader]:
         """Open one snapshot of all that the scope may see in both stores."""
         with ExitStack() as stack:
-            scope = scope or self.scope
+            scope = self.clean_scope(scope or self.scope)
             project = stack.enter_context(self.store.read(scope))
             if self.personal is None:
                 yield project
@@ -55,7 +66,7 @@ class ScopedStore:
 
     def project_reader(self, scope: Scope | None = None) -> AbstractContextManager[ProjectReader]:
         """Open one snapshot of the project's store alone, with its receipts, statistics and listings."""
-        return self.store.read(scope or self.scope)
+        return self.store.read(self.clean_scope(scope or self.scope))
 
     @contextmanager
     def writer(self, scope: Scope | None = None, *, personal: bool = False) -> Iterator[Writer]:
@@ -77,7 +88,7 @@ class ScopedStore:
 
     def record_scope(self, scope: Scope | None = None, *, personal: bool = False) -> Scope:
         """Return the scope for a new record. In the personal store only the user of the scope is used."""
-        scope = scope or self.scope
+        scope = self.clean_scope(scope or self.scope)
         if not personal:
             return scope
         if self.personal is None:
@@ -88,7 +99,13 @@ class ScopedStore:
         """Return a new record that is not stored yet."""
         now = self.clock()
         return records.make(
-            kind, text, scope=scope or self.scope, id=self.ids(kind, now), now=now, rules=self.rules, **values
+            kind,
+            text,
+            scope=self.clean_scope(scope or self.scope),
+            id=self.ids(kind, now),
+            now=now,
+            rules=self.rules,
+            **values,
         )
 
     @retry_interrupted

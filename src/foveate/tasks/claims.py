@@ -50,7 +50,7 @@ def agent_name(agent: object) -> str:
     """Return the name of the agent that claims a task, or raise an error that says how to name it."""
     if not isinstance(agent, str) or not agent.strip():
         raise InputError("A claim needs the name of an agent: pass agent=..., or open the engine for one.")
-    return agent
+    return make.clean_name(agent)
 
 
 def milliseconds(seconds: float) -> int:
@@ -62,6 +62,7 @@ def milliseconds(seconds: float) -> int:
 
 def active_claims(reader: Reader, now: int, *, agent: str | None = None, task: str | None = None) -> list[Record]:
     """Return the records of active claims, oldest first. `task` is an id."""
+    agent = None if agent is None else make.clean_name(agent)
     records = [record for record in _open_records(reader) if record.data["expires"] > now]
     tasks = reader.get(sorted({record.data["task"] for record in records}))
     held = [record for record in records if record.data["task"] in tasks and state_of(tasks[record.data["task"]]) == ACTIVE]

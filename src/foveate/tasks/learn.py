@@ -65,7 +65,7 @@ def learn(
     """Store a handoff and what it teaches, set the task's status and end the claims on it."""
     from foveate.tasks.handoff import parse  # a dozen modules that few commands need
 
-    parsed = parse(source)
+    parsed = parse(source, data.rules.allow)
     with data.project_reader() as reader:
         task = find(reader, task_id)
     problems = [*parsed.problems, *_task_problems(parsed, task)]

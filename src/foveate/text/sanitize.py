@@ -124,8 +124,8 @@ _ROLE_HEADER = (
     rf"(?:[\])}}>*_]{{0,4}}{_GAP}{{0,4}}[:：]|{_GAP}*[=*~#_-]{{3}}|{_GAP}*[=*~#_-]{{2}}{_GAP}*$))"
     # [SYSTEM]; (system) ...
     rf"|{_LINE_PREFIX}[\[({{<]{{1,4}}{_GAP}{{0,2}}(?={_ROLE_LABEL}{_GAP}{{0,2}}[\])}}>])"
-    # ### Assistant
-    rf"|{_GAP}*(?:[-*>]{_GAP}+)*+\#{{1,6}}{_GAP}*(?=(?:{_ROLE_LABEL}|instructions?|response|input){_GAP}*:?{_GAP}*$)"
+    # ### Assistant, also in the bold name of an entity
+    rf"|{_GAP}*(?:[-*>]{_GAP}+)*+\*{{0,2}}\#{{1,6}}{_GAP}*(?=(?:{_ROLE_LABEL}|instructions?|response|input){_GAP}*:?{_GAP}*$)"
     # role: system
     rf"|{_LINE_PREFIX}role{_SPACE}[:=]{_SPACE}(?=[\"']?(?:system|developer|assistant)\b)"
 )

@@ -103,7 +103,8 @@ def deliver(
     A session has one window, named like it; its subagents have windows of their own. A new window is empty, after a start
     or a compaction.
     """
-    scope = replace(engine.scope, session=window or session)
+    session, window = map(engine.store.data.clean_name, (session, window or session))
+    scope = replace(engine.scope, session=window)
     limits = _Limits(MAX_TOKENS, max_chars, tokens.counter(engine.store.data.rules.counter).name)
     options: ContextOptions = {"profile": PROFILE, "session": session, "filters": _exclude_own_session(engine, session)}
     if budget is not None:
@@ -143,7 +144,7 @@ def deliver(
 @retry_interrupted
 def forget_window(engine: Engine, window: str) -> int:
     """Delete the record of a window that is gone; return the number of its deliveries."""
-    scope = replace(engine.scope, session=window)
+    scope = engine.store.data.clean_scope(replace(engine.scope, session=window))
     with engine.store.data.writer(scope) as writer:
         return _delete(writer, _deliveries(writer, scope))
 

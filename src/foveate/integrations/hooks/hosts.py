@@ -20,8 +20,10 @@ from foveate.integrations.importers.rows import as_mapping, strip_injected
 from foveate.memory.messages import ConversationMessage, RecordRow, digest, message_key, remember, text_id
 from foveate.memory.tool_events import without_private_parts
 from foveate.receipts.timeline import COMPACTION_EVENT_TYPE
+from foveate.records.make import clean_name
 from foveate.store.retry import retry_interrupted
 from foveate.tasks.task import lookup
+from foveate.text.redact import AllowList
 from foveate.types import NO_FILTERS
 
 log = logging.getLogger("foveate.hooks")
@@ -123,17 +125,18 @@ def handle(engine: Engine, host: str, event: Any) -> dict[str, Any]:
     """Store what an event contains and return the host's answer; `{}` if there is nothing to tell."""
     if host not in EVENTS:
         raise InputError(f"Unknown host {host!r}.{near(str(host), EVENTS)} Known: {', '.join(EVENTS)}.")
-    parsed = parse_event(host, event)
+    parsed = parse_event(host, event, engine.store.data.rules.allow)
     text = _HANDLERS[parsed.action](engine, parsed) if parsed else ""
     return _format_response(parsed, text) if parsed and text else {}
 
 
-def parse_event(host: str, event: Any) -> HookEvent | None:
-    """Return an event with its fields; None for an unknown one, or one without a session."""
+def parse_event(host: str, event: Any, allow: AllowList | None = None) -> HookEvent | None:
+    """Return an event with its fields, names without secrets; None for an unknown one, or one without a session."""
     raw = as_mapping(event)
     name = raw.get("hook_event_name")
     action = EVENTS[host].get(name) if isinstance(name, str) else None
     fields = {field: _first_field(raw, names) for field, names in FIELDS.items()}
+    fields |= {name: clean_name(fields[name], allow) for name in ("session", "agent")}
     if action is None or not fields["session"]:
         return None
     return HookEvent(host, str(name), action, fields["session"], fields, raw)

@@ -310,7 +310,7 @@ def _remember_messages(engine: Engine, messages: list[dict[str, Any]], session: 
         replace(message, trust="agent") if message.role == "user" else message
         for message in convert_messages(cast(list[Message], messages), data.clock())
     ]
-    scope = replace(engine.scope, session=session or engine.scope.session or DEFAULT_SESSION)
+    scope = data.clean_scope(replace(engine.scope, session=session or engine.scope.session or DEFAULT_SESSION))
     note_session(engine, scope)
     return remember(data, list(with_ids(converted, Counter())), scope)
 

@@ -19,6 +19,7 @@ from foveate.tasks.handoff.notes import MAX_BYTES, Notes, UnsafeInput, replace_s
 from foveate.tasks.handoff.repair import MAX_JSON_CHARS, read_yaml, repair_json
 from foveate.tasks.handoff.schema import FIELDS, find
 from foveate.tasks.handoff.strict import SyntaxProblem, load_json
+from foveate.text.redact import AllowList, redact, redact_value
 
 _NBSP_INDENT = re.compile("^[ \t]*\u00a0[ \t\u00a0]*", re.MULTILINE)
 _HEADING_LINE = re.compile(r"^#.*$", re.MULTILINE)
@@ -37,7 +38,7 @@ class ParsedHandoff:
     problems: tuple[str, ...]
     """A sentence for each repair, conversion, and dropped or moved value."""
     raw: str
-    """The text as it came, or the JSON of a mapping."""
+    """The text as it came, or the JSON of a mapping, without secrets."""
 
     @property
     def clean(self) -> bool:
@@ -45,14 +46,17 @@ class ParsedHandoff:
         return not self.problems
 
 
-def parse(source: str | bytes | Mapping[str, Any]) -> ParsedHandoff:
-    """Return the handoff in a text or mapping; raise InputError if there is nothing to keep."""
+def parse(source: str | bytes | Mapping[str, Any], allow: AllowList | None = None) -> ParsedHandoff:
+    """Return the handoff in a text or mapping; raise InputError if there is nothing to keep.
+
+    Secrets are redacted first: a URL with a password would no longer be one once it is split at its colon.
+    """
     notes = Notes()
     if isinstance(source, Mapping):
-        return _parse_mapping(source, notes)
+        return _parse_mapping(source, notes, allow)
     if not isinstance(source, str | bytes):
         raise InputError(f"A handoff must be text, bytes or a mapping, not {type(source).__name__}.")
-    raw = _decode(source, notes)
+    raw = redact(_decode(source, notes), allow).text
     text, line = strip_outer_fence(_normalize_text(raw, notes))
     outside = text
     for block in candidates(text):
@@ -114,8 +118,8 @@ def _normalize_text(raw: str, notes: Notes) -> str:
 # --- mappings and blocks -------------------------------------------------------------------------------------------
 
 
-def _parse_mapping(source: Mapping[str, Any], notes: Notes) -> ParsedHandoff:
-    data = to_json_types(source, notes)
+def _parse_mapping(source: Mapping[str, Any], notes: Notes, allow: AllowList | None) -> ParsedHandoff:
+    data = redact_value(to_json_types(source, notes), allow)
     if not data:
         raise InputError("The handoff is empty. Give at least a summary.")
     raw = json.dumps(data, ensure_ascii=False)
