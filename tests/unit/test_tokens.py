@@ -112,7 +112,7 @@ def test_ranks_are_parsed_once_and_then_read_from_the_cache(empty_cache: Path, m
     assert tokens.count("hello world") == 2
 
 
-@pytest.mark.parametrize("damage", ["changed", "short", "huge", "folder", "link", "pipe"])
+@pytest.mark.parametrize("damage", ["changed", "short", "huge", "folder", *(["link", "pipe"] if os.name == "posix" else [])])
 def test_a_cached_table_that_is_not_intact_is_never_used(damage: str, empty_cache: Path) -> None:
     tokens.count("load")
     (file,) = empty_cache.iterdir()
