@@ -80,9 +80,10 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
         ("XDG_CONFIG_HOME", ".config"),
         ("XDG_DATA_HOME", ".local/share"),
         ("XDG_STATE_HOME", ".local/state"),
-        ("XDG_CACHE_HOME", ".cache"),
     ):
         monkeypatch.setenv(variable, str(folder / below))
+    # One cache for all tests: the tables of the tokenizer take a process 0.4 s to make.
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp().parent / "cache"))
     # A coding agent may run the tests: it sets the last four.
     unwanted = ("NO_COLOR", "FORCE_COLOR", "CLAUDECODE", "CODEX_THREAD_ID", "CURSOR_AGENT", "GEMINI_CLI")
     for variable in [name for name in os.environ if name in unwanted or name.startswith("FOVEATE_")]:

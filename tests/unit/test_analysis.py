@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from importlib.resources import files
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foveate.errors import FoveateError
 from foveate.text import analysis
 from foveate.text.analysis import MAX_TERM_CHARS, STOP_WORDS, normalize_name, terms, words
 
@@ -24,6 +29,33 @@ from foveate.text.analysis import MAX_TERM_CHARS, STOP_WORDS, normalize_name, te
 )
 def test_plain_words_are_stemmed_without_stop_words_and_with_repeats(text: str, expected: list[str]) -> None:
     assert list(terms(text)) == expected
+
+
+@pytest.fixture
+def no_pystemmer(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A Python that PyStemmer has no wheel for."""
+    monkeypatch.setitem(sys.modules, "Stemmer", None)
+    for forget in (analysis._stemmer.cache_clear, analysis._term_cache.clear, analysis.terms.cache_clear):
+        forget()
+    yield
+    analysis._stemmer.cache_clear()
+
+
+def test_without_pystemmer_the_terms_are_the_same(no_pystemmer: None) -> None:
+    text = files("foveate").joinpath("text", "synonyms.txt").read_text("utf-8")
+    without = terms(text)
+    assert "snowballstemmer" in type(analysis._stemmer()).__module__
+    del sys.modules["Stemmer"]
+    for forget in (analysis._stemmer.cache_clear, analysis._term_cache.clear, analysis.terms.cache_clear):
+        forget()
+    assert terms(text) == without
+    assert len(set(without)) > 500
+
+
+def test_without_any_stemmer_the_error_says_what_to_install(no_pystemmer: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "snowballstemmer.english_stemmer", None)
+    with pytest.raises(FoveateError, match="pip install PyStemmer"):
+        terms("caching")
 
 
 @pytest.mark.parametrize("word", ["not", "no", "never", "nor", "without", "against"])

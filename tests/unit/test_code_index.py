@@ -8,6 +8,7 @@ import os
 import random
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -18,12 +19,13 @@ import pytest
 
 import foveate
 from foveate import testing
-from foveate.code import index_reader, query
+from foveate.code import index_reader, languages, query
 from foveate.code.index import CodeIndex, CodeSettings
 from foveate.code.index_reader import IndexReader
 from foveate.code.postings import MAX_ID, Segment, merge_lists, pairs, remove_ids
 from foveate.code.search import search
 from foveate.project import project
+from foveate.server import doctor
 
 IDENTITY = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "-c", "protocol.file.allow=always")
 
@@ -757,3 +759,37 @@ def test_an_update_through_the_engine_lists_the_skipped_files() -> None:
         update = engine.code.index()
         assert [(each.path, each.reason) for each in update.skipped] == [("app.min.js", "minified"), ("logo.png", "binary")]
         assert (update.files, engine.code.index(full=True).parsed_files) == (1, 1)
+
+
+# --- without tree-sitter -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def hide_tree_sitter(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[bool], None]]:
+    """Hide the module, as on a Python that it has no wheel for, or show it again."""
+
+    def hide(hidden: bool) -> None:
+        if hidden:
+            monkeypatch.setitem(sys.modules, "tree_sitter", None)
+        else:
+            monkeypatch.undo()
+        languages.has_parser.cache_clear()
+        languages._load.cache_clear()
+
+    yield hide
+    hide(False)
+
+
+def test_without_tree_sitter_files_are_found_as_lines_until_it_is_installed(
+    tmp_path: Path, hide_tree_sitter: Callable[[bool], None]
+) -> None:
+    (tmp_path / "cart.py").write_text(CART, "utf-8")
+    hide_tree_sitter(True)
+    with foveate.open(tmp_path, code=True, personal=False) as engine:
+        assert languages.OUTLINES_OFF in engine.code.index().notes
+        assert {hit.symbol.kind for hit in engine.code.search("rounded checkout").definitions} == {"block"}
+        assert doctor.code(engine)[2] == [languages.OUTLINES_OFF]
+    hide_tree_sitter(False)
+    with foveate.open(tmp_path, code=True, personal=False) as engine:
+        assert not engine.code.index().notes
+        assert "function" in {hit.symbol.kind for hit in engine.code.search("rounded checkout").definitions}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
+import sqlite3
 import subprocess
 import sys
 import warnings
@@ -62,6 +63,12 @@ def mem0_memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MEM0_TELEMETRY", "False")
         patch.setenv("MEM0_DIR", str(folder))
+        # Qdrant opens a database in memory and never closes it; since Python 3.13 that is a warning.
+        connections: list[sqlite3.Connection] = []
+        connect = sqlite3.connect
+        patch.setattr(
+            sqlite3, "connect", lambda *args, **options: connections.append(connect(*args, **options)) or connections[-1]
+        )
         from mem0 import Memory
 
         memory = Memory.from_config(
@@ -77,6 +84,8 @@ def mem0_memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield memory
         memory.close()
         memory.vector_store.client.close()
+        for connection in connections:
+            connection.close()
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from typing import Any
 
 import apsw
 
+from foveate.code.languages import has_parser
 from foveate.errors import StoreError
 from foveate.text import analysis
 
@@ -63,7 +64,7 @@ class IndexDatabase:
         self.file = str(file)
         self.lock = threading.RLock()
         self._pool_lock = threading.RLock()  # not `lock`: a reader need not wait for a refresh
-        self.key = (VERSION, str(root), settings_key)
+        self.key = (VERSION if has_parser() else f"{VERSION} lines", str(root), settings_key)
         self._ids: dict[str, int] = {}
         self._damage: Damaged | None = None
         self._files_made = 0

@@ -21,7 +21,7 @@ from foveate.code import postings
 from foveate.code.database import IndexDatabase
 from foveate.code.file_text import FileText
 from foveate.code.git_files import MTIME_GRANULARITY_NS
-from foveate.code.languages import language_of
+from foveate.code.languages import OUTLINES_OFF, has_parser, language_of
 from foveate.code.model import MODULE, Definition, Exclusion, FoundFile, ParsedFile
 from foveate.code.parse import parse
 from foveate.code.postings import Segment
@@ -103,7 +103,7 @@ def update_index(
             db.clear_tables()
     generation = db.generation
     walked = walk()
-    result = IndexUpdate(files=len(walked.files), notes=walked.notes)
+    result = IndexUpdate(files=len(walked.files), notes=walked.notes if has_parser() else (*walked.notes, OUTLINES_OFF))
     checked_paths: set[str] = set()
     changes = detect_changes(db, walked, checked_paths)
     while changes:

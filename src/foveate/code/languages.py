@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -225,6 +226,15 @@ def fence_tag(name: str) -> str:
 
 
 # --- grammars ------------------------------------------------------------------------------------------------------
+
+
+OUTLINES_OFF = "Outlines are off: tree-sitter is not installed, so files are read as lines. Run `pip install tree-sitter`."
+
+
+@cache
+def has_parser() -> bool:
+    """Return whether tree-sitter is installed. It is not where it has no wheel: on Python 3.15."""
+    return find_spec("tree_sitter") is not None
 
 
 def grammar(name: str) -> Grammar | None:

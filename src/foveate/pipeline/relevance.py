@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from importlib.resources import files
-from math import exp, log, log1p, sqrt
+from math import exp, fsum, log, log1p, sqrt
 
 from foveate.records.render_events import role_of
 from foveate.text import analysis
@@ -196,7 +196,7 @@ def _marked(candidate: Candidate, query: str) -> Candidate:
 
 def _sum(step: str, values: Mapping[str, float]) -> float:
     weights = model()[step]
-    return sum(weights[name] * value for name, value in values.items())
+    return fsum(weights[name] * value for name, value in values.items())
 
 
 def _sigmoid(value: float) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import log10
+from math import fsum, log10
 
 from foveate.records.lifecycle import DEFAULT_THRESHOLDS, STAGE_SCORES, Thresholds, stage
 from foveate.types import TRUST, Candidate, Profile, Record, Signals, Slot
@@ -59,8 +59,8 @@ def score(
 
 
 def weigh(features: Mapping[str, float], weights: Mapping[str, float]) -> float:
-    """Return the weighted sum of features. It is rounded, so that candidates have the same order on every machine."""
-    return round(sum(weight * features.get(name, 0.0) for name, weight in weights.items()), 6)
+    """Return the weighted sum of features, the same on every machine: since Python 3.12 `sum` of floats is more precise."""
+    return round(fsum(weight * features.get(name, 0.0) for name, weight in weights.items()), 6)
 
 
 def features(record: Record, slot: Slot, half_life: float, now: int) -> dict[str, float]:

@@ -147,11 +147,13 @@ def code(engine: Engine) -> tuple[dict[str, Any], list[str], list[str]]:
     """Return the state of the code index, without updating it, and warnings about what it cannot read."""
     if not engine.code.available:
         return {"code": "not used: no repository, manifest or index; `foveate init --code` builds one"}, [], []
-    from foveate.code.languages import unavailable_grammars
+    from foveate.code.languages import OUTLINES_OFF, has_parser, unavailable_grammars
 
     warnings = [
         f"No grammar for {name}; its files are read as lines: {reason}" for name, reason in unavailable_grammars().items()
     ]
+    if not has_parser():
+        warnings = [OUTLINES_OFF]
     facts = {"code": _index(engine), "git": _git()}
     if not facts["git"]:
         warnings.append("git was not found: files are listed by the rules of .gitignore, and history is not used.")
