@@ -13,7 +13,7 @@ from pathlib import Path
 
 NAMES = (
     "precision", "rules", "locomo", "speed", "cold", "adapters", "crash", "tasks", "codeindex", "scale", "swebench", "cosqa",
-    "cache", "hook", "doors", "service", "inspector", "vectors", "writers",
+    "cache", "hook", "doors", "paraphrases", "service", "inspector", "vectors", "writers",
 )  # fmt: skip
 NAMED_ONLY = ("scale", "codeindex", "service", "inspector", "vectors", "writers", "doors")
 """Run only by name: they take minutes, with a million records or vectors, servers under load, or many processes."""

@@ -44,7 +44,7 @@ SETTINGS = {
     "profile": "Profile of a context that names none. Defaults to `default`.",
     "budget": "Budget in tokens of a context that names none. Defaults to the total of its profile.",
     "counter": "Token counter: `o200k` (the default), `cl100k`, `anthropic`, `chars4` or `bytes`.",
-    "embedder": "Model that turns text into vectors. Without one, which is the default, search works by words alone.",
+    "embedder": "Model of vectors: `builtin`, or `PROVIDER:MODEL`. Without one, the default, search works by words alone.",
     "summarizer": "Model that `foveate store maintain` asks for summaries: `openai:MODEL@URL` or `anthropic:MODEL`.",
     "user": "User if `--user` is not given.",
     "multi_valued": "Attributes (`attribute` or `subject.attribute`) with several values that do not supersede each other.",

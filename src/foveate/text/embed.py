@@ -1,5 +1,6 @@
-"""Embedders: texts to vectors. None is used unless a project or caller names one, for example `hash:256`.
+"""Embedders: texts to vectors. None is used unless a project or caller names one, for example `builtin`.
 
+    builtin                              word vectors in this package: no download, no model to run
     model2vec:NAME_OR_PATH               static vectors, fast on a CPU
     sentence-transformers:NAME_OR_PATH   any of its models
     fastembed:NAME                       ONNX models
@@ -28,6 +29,9 @@ from zlib import crc32
 
 from foveate.errors import FoveateError, InputError, SourceError, near
 from foveate.text.format import one_line
+from foveate.text.static_vectors import BuiltinEmbedder
+
+BUILTIN = "builtin"
 
 BATCH_SIZE = 64
 """Texts per call: enough to keep a model busy, few enough for any endpoint and for a failed call to lose little."""
@@ -72,6 +76,8 @@ class Embedder(Protocol):
 
 def open_embedder(spec: str) -> Embedder:
     """Return the embedder that `PROVIDER:MODEL` names. An endpoint is not called before the first vector is needed."""
+    if spec == BUILTIN:
+        return BuiltinEmbedder()
     provider, _, model = spec.partition(":")
     if provider not in _PROVIDERS:
         raise InputError(f"Unknown embedding provider {provider!r}.{near(provider, _PROVIDERS)}")
