@@ -15,7 +15,7 @@ NAMES = (
     "precision", "rules", "locomo", "speed", "cold", "adapters", "crash", "tasks", "codeindex", "scale", "swebench", "cosqa",
     "cache", "hook", "doors", "paraphrases", "service", "inspector", "vectors", "writers",
 )  # fmt: skip
-NAMED_ONLY = ("scale", "codeindex", "service", "inspector", "vectors", "writers", "doors")
+NAMED_ONLY = ("scale", "codeindex", "service", "inspector", "vectors", "writers", "doors", "paraphrases")
 """Run only by name: they take minutes, with a million records or vectors, servers under load, or many processes."""
 TOOLS = ("ablate", "attack", "plot", "mutants", "relevance")
 """Commands with arguments of their own; `python -m bench TOOL --help` explains them."""
