@@ -1,10 +1,9 @@
 """Questions in other words than their answers: no question shares a word stem with the record that answers it.
 
 Five small stores of sixty records each (`paraphrases_data/`), written for this benchmark and for nothing else: a software
-team, a household, a clinic, a workshop, and the messages of one person. Each question is asked in its own
-store, and in one store with all records. It counts if the whole text of a record that answers it is in the context.
-Questions that nothing answers show what is sent without need. Half of the questions served for building; the other half
-only reports.
+team, a household, a clinic, a workshop, and the messages of one person. Each question is asked in its own store, and in one
+store with all records. It counts if the whole text of a record that answers it is in the context. Questions that nothing
+answers show what is sent without need. Half of the questions are for tuning; the other half is only reported.
 
     FOVEATE_BENCH_EMBEDDERS   comma-separated embedders instead of `builtin,none`
 """
@@ -21,7 +20,7 @@ from statistics import mean, median
 
 import foveate
 from foveate.cli.eval_text import print_tables
-from foveate.eval.systems.baselines import build_fts5_index
+from foveate.eval.systems.baselines import build_fts5_index, select_fitting
 from foveate.eval.tables import Table
 from foveate.text import tokens
 
@@ -116,13 +115,7 @@ def ask_fts5(_: str, rows: Sequence[Row], questions: Iterable[str]) -> Iterator[
     texts = [str(row["text"]) for row in rows]
     search = build_fts5_index(texts)
     for question in questions:
-        chosen, left = [], BUDGET
-        for text in map(texts.__getitem__, search(question)):
-            left -= tokens.count(text) + 1
-            if left < 0:
-                break
-            chosen.append(text)
-        yield "\n".join(chosen)
+        yield "\n".join(select_fitting(map(texts.__getitem__, search(question)), BUDGET))
 
 
 def table(found: Mapping[tuple[str, str], Figures]) -> Table:

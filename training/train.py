@@ -1,4 +1,4 @@
-"""Train the vectors of `foveate.text.static_vectors` on two CPU cores, in about half an hour.
+"""Train the vectors of `foveate.text.static_vectors` on two CPU cores.
 
     pip install -r training/requirements.txt && apt-get install wordnet-base
     python -m training.train [--work FOLDER]

@@ -75,6 +75,7 @@ def test_an_answer_in_other_words_is_found_with_the_embedder_and_not_without() -
             )
 
 
-def test_a_misspelt_name_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(foveate.InputError, match="Unknown embedding provider"):
-        foveate.open(tmp_path, personal=False, embedder="builtinn")
+@pytest.mark.parametrize(("name", "message"), [("builtinn", "Did you mean 'builtin'"), ("builtin:x", "Write `builtin`")])
+def test_a_wrong_name_is_an_error_that_says_the_right_one(tmp_path: Path, name: str, message: str) -> None:
+    with pytest.raises(foveate.InputError, match=message):
+        foveate.open(tmp_path, personal=False, embedder=name)

@@ -32,6 +32,7 @@ from foveate.text.format import one_line
 from foveate.text.static_vectors import BuiltinEmbedder
 
 BUILTIN = "builtin"
+"""The embedder of this package, the only one whose name has no model."""
 
 BATCH_SIZE = 64
 """Texts per call: enough to keep a model busy, few enough for any endpoint and for a failed call to lose little."""
@@ -79,8 +80,10 @@ def open_embedder(spec: str) -> Embedder:
     if spec == BUILTIN:
         return BuiltinEmbedder()
     provider, _, model = spec.partition(":")
+    if provider == BUILTIN:
+        raise InputError(f"The embedder {BUILTIN!r} has no models to choose from, got {spec!r}. Write `{BUILTIN}`.")
     if provider not in _PROVIDERS:
-        raise InputError(f"Unknown embedding provider {provider!r}.{near(provider, _PROVIDERS)}")
+        raise InputError(f"Unknown embedding provider {provider!r}.{near(provider, (BUILTIN, *_PROVIDERS))}")
     if not model:
         raise InputError(f"The embedder {spec!r} names no model. Write `{provider}:MODEL`.")
     return CachedEmbedder(_PROVIDERS[provider](model))

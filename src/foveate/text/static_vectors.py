@@ -1,7 +1,7 @@
-"""The embedder `builtin`: a vector for each of some ten thousand stems, and a text is the sum of its stems.
+"""The embedder `builtin`: a table of vectors for 40,000 stems. The vector of a text is the sum of its stems' vectors.
 
-`static_vectors.bin` is made by `training/`, whose README says from what and how good it is. It needs no package, no network
-and a few microseconds for a word. All sums are of whole numbers, so a text has the same vector on every machine.
+`static_vectors.bin` is made by `training/`; decision 066 says from what, and how good it is. All sums are of whole numbers,
+so a text has the same vector on every machine.
 
 A row is added as one long integer with 32 bits for each dimension, because Python adds such numbers at the speed of C.
 """
@@ -23,7 +23,7 @@ VERSION = 1
 MAGIC = b"foveate vectors 1\n"
 
 LANE_BYTES = 4
-"""Bytes of a dimension in the long integer of a row: a sum of a million rows fits."""
+"""Bytes of a dimension in the long integer of a row."""
 
 BIAS = 128
 """Added to every entry of a row, so that no part of the long integer is negative."""
@@ -31,7 +31,10 @@ BIAS = 128
 MAX_SCALE = 255
 
 MAX_TERMS = 4_000
-"""Terms of a text that count. Nobody finds a longer text by its general meaning, and the sums stay in their bits."""
+"""Terms of a text that count. The sum of so many fits into 32 bits, and a longer text has no single meaning."""
+
+MAX_CACHED_ROWS = 5_000
+"""Rows that are kept as long integers, which take 5 MB."""
 
 
 class StaticVectors:
@@ -64,13 +67,15 @@ class StaticVectors:
         if row is None:
             start = self._row_of[term] * self.dim
             lanes = bytearray(self.dim * LANE_BYTES)
+            if len(self._rows) >= MAX_CACHED_ROWS:
+                self._rows.clear()
             lanes[::LANE_BYTES] = self._entries[start : start + self.dim]
             row = self._rows[term] = int.from_bytes(lanes, "little")
         return row
 
 
 class BuiltinEmbedder:
-    """Word vectors that need no package and no download. A query has the vector of a text."""
+    """Word vectors that need no download. A query has the same vector as a text with its words."""
 
     dim = 256
     fingerprint = f"builtin:{dim}:{VERSION}"
