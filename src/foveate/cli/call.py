@@ -41,6 +41,9 @@ HOST_ENV_VARS = ("CLAUDECODE", "CODEX_THREAD_ID", "CURSOR_AGENT", "GEMINI_CLI")
 """Set by the agents themselves: not every host has a setting for other variables."""
 
 
+AGENT_TRUST_ERROR = "--trust user is for people, and a coding agent runs this command. Leave the option out."
+
+
 @dataclass
 class Call:
     """One run of the command line: the project, the scope, and the form of the output."""
@@ -57,7 +60,7 @@ class Call:
     trust: str | None = None
     """Value of `--trust`: whose words or decision it is."""
     is_authored: bool = False
-    """Whether the command writes or decides in somebody's name. A service does not: its callers do."""
+    """Whether the command writes or decides for a user or an agent. A service does not: its callers do."""
     as_json: bool = False
 
     def place(self) -> ProjectLocation:
@@ -125,7 +128,7 @@ class Call:
         return place.database_url or str(place.store_file)
 
     def is_agent(self) -> bool:
-        """Return whether the command acts for a coding agent: one runs it, or nobody sees it, and nobody says otherwise."""
+        """Return whether the command acts for a coding agent: one runs it, or it has no terminal and no `--trust user`."""
         return is_agent() or (self.trust != "user" and not has_terminal())
 
     def author(self) -> Literal["user", "agent"]:
@@ -143,7 +146,7 @@ class Call:
         if not self.is_agent():
             return trust
         if trust == "user":
-            raise InputError("--trust user is for people, and a coding agent runs this command. Leave the option out.")
+            raise InputError(AGENT_TRUST_ERROR)
         return trust or "agent"
 
     def say_agent_trust(self) -> None:
@@ -227,7 +230,7 @@ def _sets(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
         call = ctx.find_object(Call)
         refuse_unreadable(value, name)
         if value == "user" and name == "trust" and is_agent():
-            raise InputError("--trust user is for people, and a coding agent runs this command. Leave the option out.")
+            raise InputError(AGENT_TRUST_ERROR)
         if value and call is not None:
             call.go_to(value) if name == "store" else setattr(call, name, value)
 
@@ -255,7 +258,7 @@ TRUST_OPTION: tuple[str, str, dict[str, Any]] = (
     "trust",
     {"type": click.Choice(["user", "agent"]), "help": "Whose words or decision it is; without a terminal: an agent's."},
 )
-"""Option of the commands that write or decide in somebody's name and have no field `trust` of their own."""
+"""Option of the commands that write or decide for a user or an agent and have no field `trust` of their own."""
 
 
 class Verb(click.Command):
